@@ -1,0 +1,105 @@
+# Every target prepares what it needs by itself: the virtual environment, the pinned tools, the native core. Stamp files
+# in .venv remember what is done, so a second call is quick and an edit under cpp/ rebuilds only what changed.
+#
+#   make test ARGS="-k connect4"     passes more arguments to what the target runs
+#   make PYTHON=/path/to/python3.12  chooses the interpreter of a new .venv (Python 3.10 or newer)
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+CREATED := $(VENV)/.created
+TOOLS := $(VENV)/.tools
+CORE := $(VENV)/.core
+
+# Folders are listed too: adding or deleting a file changes its folder.
+CORE_FILES := CMakeLists.txt pyproject.toml $(shell find cpp -type d -o -name '*.h' -o -name '*.cpp')
+CXX_FILES = find cpp tests/cpp -name '*.h' -o -name '*.cpp'
+
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test test-slow test-gpu lint format tidy type stub bench sanitize golden all clean
+
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(CORE) ## make .venv with the pinned development tools and windrow itself, editable
+
+demo: $(CORE) ## search a Connect-4 position with every engine and print a table
+	$(PY) examples/demo.py $(ARGS)
+
+test: $(CORE) ## run the tests (fast ones: no slow, gpu or ray marker)
+	$(PY) -m pytest $(ARGS)
+
+# pytest exits 5 when no test has the marker; that is not a failure.
+test-slow: $(CORE) ## run the tests marked slow
+	$(PY) -m pytest -m "slow and not gpu and not ray" $(ARGS) || [ $$? -eq 5 ]
+
+test-gpu: $(CORE) ## run the tests marked gpu (needs a CUDA device)
+	$(PY) -m pytest -m gpu $(ARGS) || [ $$? -eq 5 ]
+
+lint: $(TOOLS) ## check style and formatting, Python and C++
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(CXX_FILES) | xargs -r $(VENV)/bin/clang-format --dry-run -Werror
+
+format: $(TOOLS) ## format and fix what can be fixed, Python and C++
+	$(PY) -m ruff check --fix-only
+	$(PY) -m ruff format
+	$(CXX_FILES) | xargs -r $(VENV)/bin/clang-format -i
+
+# clang-tidy reads how each file is compiled from the folder the core was built in last.
+tidy: $(CORE) ## check C++ names and common mistakes with clang-tidy
+	find cpp -name '*.cpp' | xargs -r -n 1 -P $(CMAKE_BUILD_PARALLEL_LEVEL) \
+		$(VENV)/bin/clang-tidy --quiet -p $$(ls -td build/core-* | head -n 1)
+
+type: $(TOOLS) ## check types in src/ (strict)
+	$(PY) -m basedpyright --pythonpath $(PY) $(ARGS)
+
+stub: $(CORE) ## regenerate src/windrow/_core.pyi from the native module
+	$(PY) -m nanobind.stubgen -q -m windrow._core -o src/windrow/_core.pyi
+
+bench: $(CORE) ## run the benchmarks
+	$(PY) bench/run.py $(ARGS)
+
+sanitize: $(TOOLS) ## run the C++ tests under ASan+UBSan, the thread pool's under TSan
+	$(call sanitize,address)
+	$(call sanitize,thread)
+
+define sanitize
+$(PY) -m cmake -S . -B build/sanitize-$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
+	-DCMAKE_BUILD_TYPE=Debug -DWINDROW_SANITIZE=$(1) -DWINDROW_WERROR=ON
+$(PY) -m cmake --build build/sanitize-$(1)
+$(VENV)/bin/ctest --test-dir build/sanitize-$(1) --output-on-failure --no-tests=error
+endef
+
+golden: $(CORE) ## rewrite the golden files; review the diff
+	$(PY) -m pytest tests/golden --update-golden $(ARGS)
+
+all: lint type test ## what CI runs
+
+clean: ## delete everything that was built or installed here
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis src/windrow/_core*.so src/*.dist-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "windrow needs Python 3.10 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
+		echo "Install a newer one and name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The constraints list every package a development install needs, so they serve as requirements too.
+$(TOOLS): $(CREATED) constraints.txt
+	$(PY) -m pip install -q -r constraints.txt
+	@touch $@
+
+# No build isolation: the build uses the pinned tools. It keeps its folder, so that a rebuild is incremental.
+$(CORE): $(TOOLS) $(CORE_FILES)
+	$(PY) -m pip install -q --no-build-isolation -c constraints.txt --config-settings=build-dir=build/core-{wheel_tag} \
+		--config-settings=cmake.define.WINDROW_WERROR=ON -e ".[dev]"
+	@touch $@

@@ -1,0 +1,16 @@
+// bind.h: what the binding files of windrow._core share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "../games/builtin.h"
+
+// A built-in game as Python holds it. Shared, because a search keeps its game alive.
+struct NativeGame {
+  std::shared_ptr<windrow::NamedGame> game;
+};
+
+void bind_game(nanobind::module_& m);
+void bind_forest(nanobind::module_& m);

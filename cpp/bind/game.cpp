@@ -1,0 +1,203 @@
+// game.cpp: built-in games in Python. States are bytes; every method checks their length and copies them, because the
+// rules need 8-byte alignment.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+// A one-dimensional NumPy array that owns its memory.
+template <class T>
+struct NewVector {
+  explicit NewVector(int32_t count) : size(static_cast<size_t>(count)), data(new T[size + 1]()) {}
+
+  Vector<T> to_python() {
+    nb::capsule owner(data.get(), [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
+    return Vector<T>(data.release(), {size}, owner);
+  }
+
+  size_t size;
+  std::unique_ptr<T[]> data;  // one more than asked for, so that an empty array has an address too
+};
+
+const windrow::GameTable& table(const NativeGame& self) { return self.game->table(); }
+
+// A copy of a state's bytes, aligned for the rules.
+class StateCopy {
+ public:
+  StateCopy(const NativeGame& self, const nb::bytes& state) : words_(state.size() / sizeof(uint64_t)) {
+    const size_t expected = static_cast<size_t>(table(self).state_bytes);
+    if (state.size() != expected) {
+      throw std::invalid_argument("a state of " + self.game->name() + " has " + std::to_string(expected) +
+                                  " bytes, not " + std::to_string(state.size()));
+    }
+    std::memcpy(words_.data(), state.data(), expected);
+  }
+
+  explicit StateCopy(const NativeGame& self) : words_(static_cast<size_t>(table(self).state_bytes) / 8) {}
+
+  void* get() { return words_.data(); }
+  nb::bytes to_python() const { return nb::bytes(words_.data(), words_.size() * sizeof(uint64_t)); }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+void check_action(const NativeGame& self, int32_t action) {
+  if (action < 0 || action >= table(self).num_actions) {
+    throw std::invalid_argument("action " + std::to_string(action) + " does not exist; the actions of " +
+                                self.game->name() + " are 0 to " + std::to_string(table(self).num_actions - 1));
+  }
+}
+
+NativeGame make_game(const std::string& name, const nb::typed<nb::dict, nb::str, windrow::OptionValue>& options) {
+  windrow::GameOptions given;
+  for (const auto& [key, value] : options) {
+    given.emplace_back(nb::cast<std::string>(key), nb::cast<windrow::OptionValue>(value));
+  }
+  return {windrow::make_builtin(name, given)};
+}
+
+nb::typed<nb::dict, nb::str, windrow::OptionValue> options(const NativeGame& self) {
+  nb::dict result;
+  for (const auto& [name, value] : self.game->options()) result[name.c_str()] = nb::cast(value);
+  return nb::borrow<nb::typed<nb::dict, nb::str, windrow::OptionValue>>(result);
+}
+
+std::vector<std::pair<std::string, std::vector<int32_t>>> observation(const NativeGame& self) {
+  std::vector<std::pair<std::string, std::vector<int32_t>>> parts;
+  for (const windrow::ObservationPart& part : self.game->observation()) parts.emplace_back(part.name, part.shape);
+  return parts;
+}
+
+nb::bytes initial_state(const NativeGame& self) {
+  StateCopy state(self);
+  table(self).initial_state(table(self).self, state.get());
+  return state.to_python();
+}
+
+int32_t to_play(const NativeGame& self, const nb::bytes& state) {
+  return table(self).to_play(table(self).self, StateCopy(self, state).get());
+}
+
+Vector<int32_t> legal_actions(const NativeGame& self, const nb::bytes& state) {
+  NewVector<int32_t> actions(table(self).max_legal_actions);
+  const int32_t count = table(self).legal_actions(table(self).self, StateCopy(self, state).get(), actions.data.get());
+  actions.size = static_cast<size_t>(count);
+  return actions.to_python();
+}
+
+nb::bytes apply(const NativeGame& self, const nb::bytes& state, int32_t action) {
+  StateCopy copy(self, state);
+  check_action(self, action);
+  std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
+  legal.resize(static_cast<size_t>(table(self).legal_actions(table(self).self, copy.get(), legal.data())));
+  if (std::find(legal.begin(), legal.end(), action) == legal.end()) {
+    const bool is_over = table(self).to_play(table(self).self, copy.get()) == windrow::kTerminal;
+    throw std::invalid_argument(self.game->action_name(action) +
+                                (is_over ? " cannot be played: the game is over" : " is not a legal move here"));
+  }
+  if (const int32_t error = table(self).apply(table(self).self, copy.get(), action); error != 0) {
+    throw std::runtime_error(self.game->name() + " failed with code " + std::to_string(error));
+  }
+  return copy.to_python();
+}
+
+Vector<float> returns(const NativeGame& self, const nb::bytes& state) {
+  StateCopy copy(self, state);
+  if (table(self).to_play(table(self).self, copy.get()) != windrow::kTerminal) {
+    throw std::invalid_argument("there are no returns yet: the game is not over");
+  }
+  NewVector<float> values(table(self).num_players);
+  table(self).returns(table(self).self, copy.get(), values.data.get());
+  return values.to_python();
+}
+
+Vector<float> observe(const NativeGame& self, const nb::bytes& state) {
+  NewVector<float> row(table(self).observation_floats);
+  table(self).observe(table(self).self, StateCopy(self, state).get(), row.data.get());
+  return row.to_python();
+}
+
+std::pair<uint64_t, uint64_t> hash(const NativeGame& self, const nb::bytes& state) {
+  uint64_t hash[2];
+  table(self).hash(table(self).self, StateCopy(self, state).get(), hash);
+  return {hash[0], hash[1]};
+}
+
+std::pair<Vector<int32_t>, Vector<int32_t>> symmetry(const NativeGame& self, int32_t index) {
+  if (index < 0 || index >= table(self).num_symmetries) {
+    throw std::out_of_range(self.game->name() + " has symmetries 0 to " +
+                            std::to_string(table(self).num_symmetries - 1));
+  }
+  NewVector<int32_t> actions(table(self).num_actions);
+  NewVector<int32_t> observation(table(self).observation_floats);
+  table(self).symmetry(table(self).self, index, actions.data.get(), observation.data.get());
+  return {actions.to_python(), observation.to_python()};
+}
+
+std::string render(const NativeGame& self, const nb::bytes& state) {
+  return self.game->render(StateCopy(self, state).get());
+}
+
+std::string action_name(const NativeGame& self, int32_t action) {
+  check_action(self, action);
+  return self.game->action_name(action);
+}
+
+std::pair<int32_t, size_t> parse_action(const NativeGame& self, std::string_view text) {
+  int32_t action = -1;
+  const size_t consumed = self.game->parse_action(text, &action);
+  return {action, consumed};
+}
+
+}  // namespace
+
+void bind_game(nb::module_& m) {
+  nb::class_<NativeGame>(m, "NativeGame", "A built-in game over states of bytes; made by `make_game`.")
+      .def_prop_ro("name", [](const NativeGame& self) { return self.game->name(); })
+      .def_prop_ro("options", &options, "The options in force, defaults included.")
+      .def_prop_ro("num_players", [](const NativeGame& self) { return table(self).num_players; })
+      .def_prop_ro("num_actions", [](const NativeGame& self) { return table(self).num_actions; })
+      .def_prop_ro("state_bytes", [](const NativeGame& self) { return table(self).state_bytes; })
+      .def_prop_ro("num_symmetries", [](const NativeGame& self) { return table(self).num_symmetries; })
+      .def_prop_ro("observation", &observation, "The parts of an observation row, in order: name and shape.")
+      .def("initial_state", &initial_state, "The state in which a game begins.")
+      .def("to_play", &to_play, "state"_a, "The player to move, -1 for chance, -2 for a finished game.")
+      .def("legal_actions", &legal_actions, "state"_a, "int32, ascending; empty in a finished game.")
+      .def("apply", &apply, "state"_a, "action"_a, "The state after `action`; ValueError if it is not legal.")
+      .def("returns", &returns, "state"_a, "float32, one value per player; ValueError if the game is not over.")
+      .def("observe", &observe, "state"_a, "float32, one row, seen by the player to move.")
+      .def("hash", &hash, "state"_a, "The low and the high 64 bits; equal positions have equal hashes.")
+      .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
+      .def("render", &render, "state"_a, "The position as text.")
+      .def("action_name", &action_name, "action"_a, "The name people use for `action`.")
+      .def("parse_action", &parse_action, "text"_a,
+           "The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.");
+
+  m.def("make_game", &make_game, "name"_a, "options"_a,
+        "The built-in game of that name; ValueError for an unknown name, option or value.");
+  m.def("game_names", &windrow::builtin_names, "The names of the built-in games.");
+}

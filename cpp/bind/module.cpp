@@ -1,0 +1,10 @@
+// module.cpp: windrow._core, the native half of windrow.
+#include <nanobind/nanobind.h>
+
+#include "bind.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core of windrow: games, trees and the forest. Private; use the windrow package.";
+  bind_game(m);
+  bind_forest(m);
+}

@@ -1,0 +1,410 @@
+// forest.cpp: the three verbs.
+#include "forest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace windrow {
+
+namespace {
+
+// Marks are 16 bits wide.
+constexpr int32_t kMaxInFlight = 65535;
+// How far a value may lie outside [-1, 1]: the rounding of a half-precision network.
+constexpr float kValueTolerance = 1e-2f;
+// Descents a thread has under way at once: enough to hide the latency of memory behind one another.
+constexpr int32_t kInterleave = 8;
+
+// Adds the time from its making to its end to a total.
+class Timer {
+ public:
+  explicit Timer(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+// One tree's round in the making.
+struct Forest::Cursor {
+  Round* round = nullptr;
+  Tree* tree = nullptr;
+  Ref at = kNone;
+  int32_t depth = 0;
+  int64_t wanted = 0;  // simulations still to select in this round
+};
+
+Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options)
+    : game_(game),
+      options_(options),
+      reservation_(num_trees, options.max_memory / static_cast<size_t>(std::max(num_trees, 1))),
+      pool_(options.num_threads) {
+  if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
+  if (game.num_players < 1 || game.num_players > 2) {
+    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
+  }
+  if (game.num_actions > kMaxInFlight - kEdgePadding) throw std::invalid_argument("the game has too many actions");
+  for (int32_t i = 0; i < num_trees; ++i) {
+    trees_.push_back(std::make_unique<Tree>(game_, i, reservation_.slice(i), reservation_.slice_bytes()));
+  }
+}
+
+// --- Roots -----------------------------------------------------------------------------------------------------
+
+Tree& Forest::checked_tree(int32_t index, const char* verb) {
+  Tree& tree = *trees_.at(static_cast<size_t>(index));
+  if (tree.num_batches_out > 0) {
+    throw std::logic_error(std::string("cannot ") + verb + " a tree whose leaves are out for evaluation");
+  }
+  return tree;
+}
+
+void Forest::reset(int32_t tree, const void* state) { checked_tree(tree, "reset").reset(state); }
+
+void Forest::advance(int32_t tree, int32_t action) { checked_tree(tree, "advance").advance(action); }
+
+void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move) {
+  for (int32_t i = first; i < last; ++i) {
+    Tree& tree = checked_tree(i, "begin a search of");
+    tree.begin(num_simulations, {options_.seed, static_cast<uint32_t>(i), move});
+    if (tree.node(tree.root()).kind == NodeKind::kExpanded && options_.dirichlet_fraction > 0.0f) {
+      tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+    }
+  }
+}
+
+bool Forest::has_work(int32_t first, int32_t last) const {
+  return std::any_of(trees_.begin() + first, trees_.begin() + last, [](const std::unique_ptr<Tree>& tree) {
+    const NodeKind kind = tree->node(tree->root()).kind;
+    return kind == NodeKind::kNew || (kind == NodeKind::kExpanded && tree->remaining() > 0);
+  });
+}
+
+// --- Select ----------------------------------------------------------------------------------------------------
+
+bool Forest::is_ready(const Tree& tree, bool overlap) const {
+  if (tree.num_batches_out > 0 && !overlap) return false;
+  const Node& root = tree.node(tree.root());
+  if (root.kind == NodeKind::kNew) return true;
+  return root.kind == NodeKind::kExpanded && tree.remaining() > 0 &&
+         root.in_flight + options_.leaves_per_tree <= kMaxInFlight;
+}
+
+Batch& Forest::take_batch() {
+  const auto idle = std::find_if(batches_.begin(), batches_.end(), [](const auto& batch) { return !batch->is_out; });
+  Batch* batch = nullptr;
+  if (idle != batches_.end()) {
+    batch = idle->get();
+  } else {
+    batches_.push_back(std::make_unique<Batch>());
+    batch = batches_.back().get();
+    batch->slot = static_cast<int32_t>(batches_.size()) - 1;
+  }
+  batch->serial = next_serial_++;
+  batch->is_out = true;
+  batch->num_rows = 0;
+  batch->num_rounds = 0;
+  ++num_batches_out_;
+  return *batch;
+}
+
+void Forest::give_back(Batch& batch) {
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    --trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)]->num_batches_out;
+  }
+  batch.is_out = false;
+  --num_batches_out_;
+}
+
+Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations) {
+  Batch& batch = take_batch();
+  {
+    const Timer timer(seconds_.select);
+    // 1. Choose the trees.
+    const int32_t count = last - first;
+    if (turn_ < first || turn_ >= last) turn_ = first;
+    int64_t rows = 0;
+    for (int32_t i = 0; i < count; ++i) {
+      Tree& tree = *trees_[static_cast<size_t>(turn_)];
+      if (is_ready(tree, overlap)) {
+        const bool is_new = tree.node(tree.root()).kind == NodeKind::kNew;
+        const int64_t wanted = is_new ? 1 : std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
+        if (rows > 0 && rows + wanted > max_leaves) break;
+        rows += wanted;
+        if (batch.rounds.size() == static_cast<size_t>(batch.num_rounds)) batch.rounds.emplace_back();
+        Round& round = batch.rounds[static_cast<size_t>(batch.num_rounds++)];
+        round.tree = turn_;
+        round.leaves.clear();
+        round.simulations.clear();
+        ++tree.num_batches_out;
+      }
+      if (++turn_ == last) turn_ = first;
+    }
+    // 2. Walk down.
+    try {
+      gather_all(batch);
+    } catch (...) {
+      cancel(batch);
+      throw;
+    }
+    // 3. Number the rows.
+    for (int32_t i = 0; i < batch.num_rounds; ++i) {
+      Round& round = batch.rounds[static_cast<size_t>(i)];
+      round.first_row = batch.num_rows;
+      batch.num_rows += static_cast<int32_t>(round.leaves.size());
+    }
+  }
+  if (batch.num_rows == 0) {
+    give_back(batch);
+    return batch;
+  }
+  // 4. Write the observations.
+  const Timer timer(seconds_.encode);
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    for (int32_t i = begin; i < end; ++i) {
+      const Round& round = batch.rounds[static_cast<size_t>(i)];
+      const Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+      float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
+      for (const Ref leaf : round.leaves) {
+        game_.observe(game_.self, tree.state_of(leaf), row);
+        row += game_.observation_floats;
+      }
+    }
+  });
+  return batch;
+}
+
+int32_t Forest::piece_size(int32_t count) const {
+  // A few pieces per thread even out trees of unequal depth; small pieces would cost more than they even out.
+  return std::max(8, count / (4 * pool_.num_threads()));
+}
+
+void Forest::gather_all(Batch& batch) {
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    switch (options_.rules.in_flight) {
+      case InFlight::kVisits:
+        return gather<InFlight::kVisits>(batch, begin, end);
+      case InFlight::kLoss:
+        return gather<InFlight::kLoss>(batch, begin, end);
+      case InFlight::kDilute:
+        return gather<InFlight::kDilute>(batch, begin, end);
+    }
+  });
+}
+
+// Puts the cursor at the root for a new round. False: there is nothing to select.
+bool Forest::start_round(Cursor& cursor, const Batch& batch) {
+  Tree& tree = *cursor.tree;
+  Node& root = tree.node(tree.root());
+  if (root.kind == NodeKind::kNew) {
+    root.kind = NodeKind::kWaiting;
+    root.batch = batch.slot;
+    cursor.round->leaves.push_back(tree.root());
+    return false;
+  }
+  cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
+  cursor.at = tree.root();
+  cursor.depth = 0;
+  return cursor.wanted > 0;
+}
+
+// A round that needs no evaluation is complete at once, and its tree goes on. False: the tree is done for this batch.
+bool Forest::end_round(Cursor& cursor, const Batch& batch) {
+  Round& round = *cursor.round;
+  if (!round.leaves.empty() || round.simulations.empty()) return false;
+  for (const Ref leaf : round.simulations) cursor.tree->back_up(leaf);
+  round.simulations.clear();
+  return start_round(cursor, batch);
+}
+
+Round& Forest::round_of(int32_t slot, int32_t tree) {
+  Batch& owner = batch(slot);
+  const auto end = owner.rounds.begin() + owner.num_rounds;
+  return *std::find_if(owner.rounds.begin(), end, [tree](const Round& round) { return round.tree == tree; });
+}
+
+// Gathers the rounds [begin, end) of a batch. Several descents are under way at once, one step of each in turn, so
+// that while one waits for its next node to arrive from memory the others work.
+template <InFlight kRule>
+void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
+  Cursor cursors[kInterleave];
+  int32_t num_active = 0, next = begin;
+  const int32_t max_depth = options_.max_depth > 0 ? options_.max_depth : INT32_MAX;
+
+  const auto take_next_tree = [&](Cursor& cursor) {
+    while (next < end) {
+      cursor.round = &batch.rounds[static_cast<size_t>(next++)];
+      cursor.tree = trees_[static_cast<size_t>(cursor.round->tree)].get();
+      if (start_round(cursor, batch)) return true;
+    }
+    return false;
+  };
+  // One simulation has reached its end. False: so has the round.
+  const auto end_simulation = [&](Cursor& cursor, Round& owner) {
+    Tree& tree = *cursor.tree;
+    owner.simulations.push_back(cursor.at);
+    tree.start_simulation();
+    tree.counters.depth_sum += cursor.depth;
+    tree.counters.max_depth = std::max(tree.counters.max_depth, cursor.depth);
+    cursor.at = tree.root();
+    cursor.depth = 0;
+    return --cursor.wanted > 0;
+  };
+  // One step. False: the round has ended.
+  const auto step = [&](Cursor& cursor) {
+    Tree& tree = *cursor.tree;
+    Node& node = tree.node(cursor.at);
+    switch (node.kind) {
+      case NodeKind::kExpanded: {
+        if (cursor.depth == max_depth) return end_simulation(cursor, *cursor.round);
+        const Ref child = tree.step_down<kRule>(cursor.at, options_.rules);
+        if (child == kNone) {
+          tree.unmark(cursor.at);
+          tree.set_full();
+          return false;
+        }
+        tree.prefetch(child);
+        cursor.at = child;
+        ++cursor.depth;
+        return true;
+      }
+      case NodeKind::kNew:
+        node.kind = NodeKind::kWaiting;
+        node.batch = batch.slot;
+        cursor.round->leaves.push_back(cursor.at);
+        return end_simulation(cursor, *cursor.round);
+      case NodeKind::kWaiting:
+        ++tree.counters.collisions;
+        if (!options_.share_collisions) {
+          tree.unmark(cursor.at);
+          return false;
+        }
+        return end_simulation(cursor, node.batch == batch.slot ? *cursor.round : round_of(node.batch, tree.index()));
+      case NodeKind::kOver:
+        ++tree.counters.terminal_hits;
+        return end_simulation(cursor, *cursor.round);
+    }
+    return false;
+  };
+
+  while (num_active < kInterleave && take_next_tree(cursors[num_active])) ++num_active;
+  try {
+    while (num_active > 0) {
+      for (int32_t i = 0; i < num_active; ++i) {
+        Cursor& cursor = cursors[i];
+        if (step(cursor)) continue;
+        cursor.at = cursor.tree->root();
+        if (end_round(cursor, batch) || take_next_tree(cursor)) continue;
+        cursor = cursors[--num_active];
+        --i;
+      }
+    }
+  } catch (...) {
+    for (int32_t i = 0; i < num_active; ++i) cursors[i].tree->unmark(cursors[i].at);
+    throw;
+  }
+}
+
+void Forest::copy_states(const Batch& batch, std::byte* states) const {
+  const size_t size = static_cast<size_t>(game_.state_bytes);
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    const Round& round = batch.rounds[static_cast<size_t>(i)];
+    for (const Ref leaf : round.leaves) {
+      std::memcpy(states, trees_[static_cast<size_t>(round.tree)]->state_of(leaf), size);
+      states += size;
+    }
+  }
+}
+
+// --- Complete and cancel ---------------------------------------------------------------------------------------
+
+void Forest::check_evaluation(const Batch& batch, const float* logits, const float* values) const {
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    const Round& round = batch.rounds[static_cast<size_t>(i)];
+    const Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+    int32_t row = round.first_row;
+    for (const Ref leaf : round.leaves) {
+      const auto bad = [&](const std::string& what) {
+        return BadEvaluation("row " + std::to_string(row) + ": " + what, round.tree, tree.actions_to(leaf));
+      };
+      for (const uint16_t action : tree.actions(tree.node(leaf))) {
+        const float logit = logits[static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions) + action];
+        if (!std::isfinite(logit)) {
+          throw bad("the logit of legal action " + std::to_string(action) + " is " + std::to_string(logit));
+        }
+      }
+      if (!(std::fabs(values[row]) <= 1.0f + kValueTolerance)) {
+        throw bad("the value is " + std::to_string(values[row]) + ", not a number in [-1, 1]");
+      }
+      ++row;
+    }
+  }
+}
+
+void Forest::complete(Batch& batch, const float* logits, const float* values) {
+  if (!batch.is_out) throw std::logic_error("this batch is not out: it was completed or cancelled before");
+  const Timer timer(seconds_.complete);
+  // A quick look at everything; only if something is odd, a slow one at what is legal. Illegal logits may be anything.
+  const int64_t num_logits = int64_t{batch.num_rows} * game_.num_actions;
+  bool is_plain = true;
+  for (int64_t i = 0; i < num_logits; ++i) is_plain &= std::fabs(logits[i]) <= std::numeric_limits<float>::max();
+  for (int32_t i = 0; i < batch.num_rows; ++i) is_plain &= std::fabs(values[i]) <= 1.0f;
+  if (!is_plain) {
+    try {
+      check_evaluation(batch, logits, values);
+    } catch (...) {
+      cancel(batch);
+      throw;
+    }
+  }
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    for (int32_t i = begin; i < end; ++i) complete_round(batch.rounds[static_cast<size_t>(i)], logits, values);
+  });
+  give_back(batch);
+}
+
+void Forest::complete_round(Round& round, const float* logits, const float* values) {
+  Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+  int32_t row = round.first_row;
+  for (const Ref leaf : round.leaves) {
+    tree.write_priors(leaf, logits + static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions));
+    tree.expand(leaf, values[row]);
+    if (leaf == tree.root() && options_.dirichlet_fraction > 0.0f) {
+      tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+    }
+    ++row;
+  }
+  for (const Ref leaf : round.simulations) tree.back_up(leaf);
+}
+
+void Forest::cancel(Batch& batch) {
+  if (!batch.is_out) return;
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    const Round& round = batch.rounds[static_cast<size_t>(i)];
+    Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+    for (const Ref leaf : round.leaves) tree.node(leaf).kind = NodeKind::kNew;
+    for (const Ref leaf : round.simulations) {
+      tree.unmark(leaf);
+      tree.cancel_simulation();
+    }
+  }
+  give_back(batch);
+}
+
+void Forest::cancel_all() {
+  for (const std::unique_ptr<Batch>& batch : batches_) cancel(*batch);
+}
+
+size_t Forest::bytes() const {
+  size_t total = 0;
+  for (const std::unique_ptr<Tree>& tree : trees_) total += tree->bytes();
+  return total;
+}
+
+}  // namespace windrow

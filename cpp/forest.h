@@ -1,0 +1,141 @@
+// forest.h: many trees, grown by three verbs.
+//
+//   select    marks the paths of the next simulations in flight and writes the observations of their leaves
+//   complete  puts the evaluator's answers in: expands the leaves, backs the simulations up, clears the marks
+//   cancel    clears the marks only
+//
+// A round is what one tree has in one batch: up to `leaves_per_tree` simulations chosen one after another, each seeing
+// the marks of those before. Rounds decide the result and batches do not: which trees share a batch, in which order
+// batches return and how many threads there are changes nothing. Several batches may be out at once; a tree takes part
+// in several at a time only if `overlap` is asked for.
+//
+// One caller at a time; the work inside a call is spread over the thread pool, tree by tree.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "arena.h"
+#include "game.h"
+#include "rules.h"
+#include "thread_pool.h"
+#include "tree.h"
+
+namespace windrow {
+
+struct ForestOptions {
+  Rules rules;
+  bool share_collisions = true;  // else a leaf met again ends its tree's round
+  int32_t leaves_per_tree = 1;   // K
+  int32_t max_depth = 0;         // 0: no limit
+  double dirichlet_alpha = 1.0;
+  float dirichlet_fraction = 0.0f;
+  uint64_t seed = 0;
+  int32_t num_threads = 1;
+  size_t max_memory = size_t{1} << 30;
+};
+
+struct Round {
+  int32_t tree = 0;
+  int32_t first_row = 0;
+  std::vector<Ref> leaves;       // one row each, in the order found
+  std::vector<Ref> simulations;  // where each ended, in the order selected
+};
+
+// Leaves that are out for evaluation. Owned by the forest and used again.
+struct Batch {
+  int32_t slot = 0;
+  int64_t serial = 0;  // which use of the slot this is, so that a stale handle is noticed
+  bool is_out = false;
+  int32_t num_rows = 0;
+  int32_t num_rounds = 0;
+  std::vector<Round> rounds;  // the first num_rounds are in use
+};
+
+// The evaluator's answer for one row cannot be used. The batch has been cancelled.
+class BadEvaluation : public PositionError {
+ public:
+  using PositionError::PositionError;
+};
+
+struct ForestSeconds {
+  double select = 0.0;
+  double encode = 0.0;
+  double complete = 0.0;
+};
+
+class Forest {
+ public:
+  Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options);
+
+  int32_t num_trees() const { return static_cast<int32_t>(trees_.size()); }
+  const GameTable& game() const { return game_; }
+  const ForestOptions& options() const { return options_; }
+
+  // Plants tree `tree` anew. Its batches must not be out.
+  void reset(int32_t tree, const void* state);
+  // Moves a root along `action`; the statistics below it stay.
+  void advance(int32_t tree, int32_t action);
+  // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next
+  // `num_simulations` simulations of each are its budget. `move` counts the searches so far: with the seed and the
+  // tree it is the key of the search's random numbers.
+  void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move);
+
+  // Gathers from the trees of [first, last) that have something left to do, taking turns from call to call, until
+  // another round might not fit into `max_leaves` rows; at least one tree. `observations` has room for
+  // `rows_needed(max_leaves)` rows. A batch of no rows is already complete: every tree it tried has used up its budget
+  // or waits for a batch that is out.
+  Batch& select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations);
+  int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
+
+  // logits [rows, A], values [rows] for the player to move. Throws BadEvaluation, having cancelled the batch, if a
+  // legal logit or a value is not finite or a value is outside [-1, 1].
+  void complete(Batch& batch, const float* logits, const float* values);
+  void cancel(Batch& batch);
+  void cancel_all();
+
+  Batch& batch(int32_t slot) { return *batches_.at(static_cast<size_t>(slot)); }
+  // The states of a batch's leaves, one row of state_bytes each.
+  void copy_states(const Batch& batch, std::byte* states) const;
+
+  const Tree& tree(int32_t index) const { return *trees_.at(static_cast<size_t>(index)); }
+  int32_t num_batches_out() const { return num_batches_out_; }
+  // Whether some tree in [first, last) has simulations left to select.
+  bool has_work(int32_t first, int32_t last) const;
+  size_t bytes() const;
+  const ForestSeconds& seconds() const { return seconds_; }
+
+ private:
+  struct Cursor;
+
+  Batch& take_batch();
+  void give_back(Batch& batch);
+  bool is_ready(const Tree& tree, bool overlap) const;
+  template <InFlight kRule>
+  void gather(Batch& batch, int32_t begin, int32_t end);
+  void gather_all(Batch& batch);
+  bool start_round(Cursor& cursor, const Batch& batch);
+  bool end_round(Cursor& cursor, const Batch& batch);
+  Round& round_of(int32_t slot, int32_t tree);
+  void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
+  void complete_round(Round& round, const float* logits, const float* values);
+  Tree& checked_tree(int32_t index, const char* verb);
+  int32_t piece_size(int32_t count) const;
+
+  const GameTable game_;
+  const ForestOptions options_;
+  Reservation reservation_;
+  std::vector<std::unique_ptr<Tree>> trees_;
+  std::vector<std::unique_ptr<Batch>> batches_;
+  int64_t next_serial_ = 0;
+  int32_t num_batches_out_ = 0;
+  int32_t turn_ = 0;  // the tree select looks at first
+  ForestSeconds seconds_;
+  ThreadPool pool_;
+};
+
+}  // namespace windrow

@@ -1,0 +1,110 @@
+// builtin.h: a game written in C++ here: the table the search needs, and the words people need.
+//
+// A game is written as a `Rules` struct with a trivially copyable `State`; `BuiltinGame<Rules>` turns it into a
+// GameTable. Options are validated by the Rules' constructor, which throws std::invalid_argument with a message that
+// names the option and its range.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "../game.h"
+
+namespace windrow {
+
+using OptionValue = std::variant<int64_t, std::string>;
+// Pairs rather than a map: a game lists its options in the order in which people name them.
+using GameOptions = std::vector<std::pair<std::string, OptionValue>>;
+
+// One named part of an observation row: a contiguous slice with a shape.
+struct ObservationPart {
+  std::string name;
+  std::vector<int32_t> shape;
+};
+
+class NamedGame {
+ public:
+  virtual ~NamedGame() = default;
+  const GameTable& table() const { return table_; }
+
+  virtual std::string name() const = 0;
+  // The options this game was made with, defaults included.
+  virtual GameOptions options() const = 0;
+  virtual std::vector<ObservationPart> observation() const = 0;
+  // The position as text, several lines, no newline at the end. Ends with who is to move, or with the result.
+  virtual std::string render(const void* state) const = 0;
+  virtual std::string action_name(int32_t action) const = 0;
+  // Reads one action name from the front of `text`; returns how many characters it took, 0 if there is no name.
+  virtual size_t parse_action(std::string_view text, int32_t* action) const = 0;
+
+ protected:
+  GameTable table_{};
+};
+
+template <class Rules>
+class BuiltinGame final : public NamedGame {
+  using State = typename Rules::State;
+  static_assert(std::is_trivially_copyable_v<State> && sizeof(State) % 8 == 0);
+  // No padding: states are compared and hashed by their bytes outside the core.
+  static_assert(std::has_unique_object_representations_v<State>);
+
+ public:
+  explicit BuiltinGame(const GameOptions& options) : rules_(options) {
+    table_.abi_version = kGameAbiVersion;
+    table_.self = &rules_;
+    table_.num_players = Rules::kNumPlayers;
+    table_.num_actions = rules_.num_actions();
+    table_.max_legal_actions = rules_.num_actions();
+    table_.state_bytes = sizeof(State);
+    int32_t floats = 0;
+    for (const ObservationPart& part : rules_.observation()) {
+      int32_t size = 1;
+      for (int32_t dimension : part.shape) size *= dimension;
+      floats += size;
+    }
+    table_.observation_floats = floats;
+    table_.num_symmetries = rules_.num_symmetries();
+    table_.initial_state = [](void* self, void* state) { *to(state) = rules(self).initial_state(); };
+    table_.to_play = [](void* self, const void* state) { return rules(self).to_play(*to(state)); };
+    table_.legal_actions = [](void* self, const void* state, int32_t* actions) {
+      return rules(self).legal_actions(*to(state), actions);
+    };
+    table_.apply = [](void* self, void* state, int32_t action) {
+      rules(self).apply(*to(state), action);
+      return int32_t{0};
+    };
+    table_.returns = [](void* self, const void* state, float* values) { rules(self).returns(*to(state), values); };
+    table_.observe = [](void* self, const void* state, float* row) { rules(self).observe(*to(state), row); };
+    table_.hash = [](void* self, const void* state, uint64_t* hash) { rules(self).hash(*to(state), hash); };
+    table_.symmetry = [](void* self, int32_t index, int32_t* actions, int32_t* observation) {
+      rules(self).symmetry(index, actions, observation);
+    };
+  }
+
+  std::string name() const override { return Rules::kName; }
+  GameOptions options() const override { return rules_.options(); }
+  std::vector<ObservationPart> observation() const override { return rules_.observation(); }
+  std::string render(const void* state) const override { return rules_.render(*to(state)); }
+  std::string action_name(int32_t action) const override { return rules_.action_name(action); }
+  size_t parse_action(std::string_view text, int32_t* action) const override {
+    return rules_.parse_action(text, action);
+  }
+
+ private:
+  static const Rules& rules(void* self) { return *static_cast<const Rules*>(self); }
+  static State* to(void* state) { return static_cast<State*>(state); }
+  static const State* to(const void* state) { return static_cast<const State*>(state); }
+
+  Rules rules_;
+};
+
+// The built-in game of that name; throws std::invalid_argument for an unknown name or option.
+std::unique_ptr<NamedGame> make_builtin(const std::string& name, const GameOptions& options);
+std::vector<std::string> builtin_names();
+
+}  // namespace windrow

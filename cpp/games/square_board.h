@@ -1,0 +1,52 @@
+// square_board.h: the geometry of a square board: names of squares, its eight symmetries, its picture.
+//
+// Square = row * size + column, row 0 on top. Columns are lettered from the left starting with a (no letter is left
+// out); rows are numbered from 1, from the top or from the bottom as the game's players do:
+//
+//     kFromBottom        kFromTop
+//     3 . . .              a b c
+//     2 . . .            1 . . .
+//     1 . . .            2 . . .
+//       a b c            3 . . .
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace windrow {
+
+class SquareBoard {
+ public:
+  enum class RowNumbers { kFromTop, kFromBottom };
+
+  static constexpr int32_t kNumSymmetries = 8;
+
+  // `size` is at most 26: one letter a column.
+  SquareBoard(int32_t size, RowNumbers row_numbers) : size_(size), row_numbers_(row_numbers) {}
+
+  int32_t size() const { return size_; }
+  int32_t num_squares() const { return size_ * size_; }
+
+  std::string square_name(int32_t square) const;
+
+  // Reads one square name, in either case, from the front of `text`; returns how many characters it took, 0 if there
+  // is no name. All digits that follow the letter belong to the name, so "a16" is not "a1" followed by a 6.
+  size_t parse_square(std::string_view text, int32_t* square) const;
+
+  // Writes symmetry `index` of `num_planes` planes over the board: the image shows at i what was at permutation[i].
+  // One plane is what a policy over squares needs. Bits of the index: 1 swaps left and right, 2 swaps top and bottom,
+  // 4 then swaps rows and columns.
+  void write_symmetry(int32_t index, int32_t num_planes, int32_t* permutation) const;
+
+  // `cells` holds one mark a square; `status` becomes the last line.
+  std::string draw(std::string_view cells, std::string_view status) const;
+
+ private:
+  int32_t row_number(int32_t row) const { return row_numbers_ == RowNumbers::kFromTop ? row + 1 : size_ - row; }
+
+  int32_t size_;
+  RowNumbers row_numbers_;
+};
+
+}  // namespace windrow

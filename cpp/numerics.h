@@ -1,0 +1,98 @@
+// numerics.h: exp, log and softmax with one meaning in every language.
+//
+// The equality of engines hangs on the last bit of a prior, so nothing here calls a math library: only +, -, *, / and
+// sqrt, which IEEE 754 rounds the same way everywhere, compiled without fused multiply-add. `windrow.numerics` is the
+// same text in NumPy.
+//
+// The sum of a softmax is taken over integers held in float64, so it is exact and its order does not matter: a CPU
+// that adds legal actions one by one and a GPU that adds all lanes in a tree get the same bits.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace windrow {
+
+// Rounds to the nearest integer, ties to even, for |x| < 2^22 (float) and 2^51 (double): adding 1.5 * 2^23 (2^52)
+// leaves no room for a fraction. Vectorizes on every instruction set, which std::nearbyint does not.
+inline float round_small(float x) { return (x + 12582912.0f) - 12582912.0f; }
+inline double round_small(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+
+// Below this, a softmax weight rounds to zero anyway (see kWeightScale).
+inline constexpr float kExpFloor = -32.0f;
+
+// e^x in float32 for x in [kExpFloor, 0]. ln 2 is split so that n * kLn2High is exact; on the rest, at most ln(2)/2
+// away from 0, the Taylor series to x^7 is closer than half a unit in the last place.
+inline float exp32(float x) {
+  constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440054690583e-4f;
+  const float n = round_small(x * kLog2E);
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float sum = 1.0f / 5040.0f;
+  sum = sum * r + 1.0f / 720.0f;
+  sum = sum * r + 1.0f / 120.0f;
+  sum = sum * r + 1.0f / 24.0f;
+  sum = sum * r + 1.0f / 6.0f;
+  sum = sum * r + 0.5f;
+  sum = sum * r + 1.0f;
+  sum = sum * r + 1.0f;
+  const int32_t exponent_bits = (static_cast<int32_t>(n) + 127) << 23;
+  float scale;
+  std::memcpy(&scale, &exponent_bits, sizeof scale);
+  return sum * scale;
+}
+
+// Weights are rounded to multiples of 2^-36 of the largest: 2^17 of them still add up exactly in a float64.
+inline constexpr double kWeightScale = 68719476736.0;
+
+// The law's softmax over `count` logits, in place. Returns false, leaving rubbish, if a logit is not finite.
+inline bool softmax(float* values, int32_t count) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  float largest = -kLargest;
+  bool is_finite = true;
+  for (int32_t i = 0; i < count; ++i) {
+    is_finite &= std::fabs(values[i]) <= kLargest;  // false for NaN too
+    largest = values[i] > largest ? values[i] : largest;
+  }
+  if (!is_finite) return false;
+  double total = 0.0;
+  for (int32_t i = 0; i < count; ++i) {
+    const float shifted = values[i] - largest;
+    const float power = exp32(shifted < kExpFloor ? kExpFloor : shifted);
+    const double weight = round_small(static_cast<double>(power) * kWeightScale);
+    total += weight;
+    values[i] = static_cast<float>(weight);
+  }
+  const float sum = static_cast<float>(total);
+  for (int32_t i = 0; i < count; ++i) values[i] /= sum;
+  return true;
+}
+
+// ln x in float64, x > 0: the series of artanh on a mantissa within sqrt(2) of 1.
+inline double log64(double x) {
+  constexpr double kLn2 = 0.693147180559945309, kSqrtHalf = 0.707106781186547524;
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent);
+  if (mantissa < kSqrtHalf) {
+    mantissa *= 2.0;
+    exponent -= 1;
+  }
+  const double f = (mantissa - 1.0) / (mantissa + 1.0), square = f * f;
+  double sum = 0.0;
+  for (int32_t odd = 21; odd >= 1; odd -= 2) sum = sum * square + 1.0 / odd;
+  return exponent * kLn2 + 2.0 * f * sum;
+}
+
+// e^x in float64 for x <= 0; 0 where the result would be smaller than any use for it.
+inline double exp64(double x) {
+  constexpr double kLog2E = 1.44269504088896341, kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770e-10;
+  if (x < -700.0) return 0.0;
+  const double n = round_small(x * kLog2E);
+  const double r = (x - n * kLn2High) - n * kLn2Low;
+  double sum = 1.0;
+  for (int32_t k = 14; k >= 1; --k) sum = sum * r / k + 1.0;
+  return std::ldexp(sum, static_cast<int>(n));
+}
+
+}  // namespace windrow

@@ -1,0 +1,327 @@
+// tree.h: one search tree in one slice of memory.
+//
+// A node is one block of cache lines, made when the node is first reached and never moved until the root advances:
+//
+//   | Node 40 B | state | value_sum f64 x n | prior f32 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
+//   | action u16 x n |                                           n = legal actions, padded to kEdgePadding
+//
+// With Connect-4 that is exactly four lines. Edges hold the statistics; a child is found by its position in the slice
+// (a Ref, in lines), and a node knows its parent, so a leaf alone names the whole path of a simulation. Blocks lie in
+// the order in which they were made, parents before children, which lets `advance` compact the tree in place.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arena.h"
+#include "game.h"
+#include "random.h"
+#include "rules.h"
+
+namespace windrow {
+
+using Ref = uint32_t;
+inline constexpr Ref kNone = 0xFFFFFFFFu;
+inline constexpr Ref kFirstRef = 0;
+
+enum class NodeKind : uint8_t {
+  kNew,       // reached, not evaluated
+  kWaiting,   // its evaluation is out
+  kExpanded,  // has priors and a value
+  kOver,      // the game has ended here
+};
+
+struct Node {
+  // Written by backup: the own evaluation and every value that came through, for the player to move here.
+  double value_sum;
+
+  // Fixed once the node is made, except by advance.
+  Ref parent;
+  Ref forward;           // scratch of advance
+  uint16_t parent_edge;  // index among the parent's edges
+  uint16_t num_edges;
+  uint16_t num_slots;  // num_edges, padded
+  int8_t to_play;      // a player, or kTerminal
+  NodeKind kind;
+
+  // Written by complete. For the player to move here; of player 0 at a terminal node.
+  float value;
+
+  // N(s) and I(s).
+  int32_t visits;
+  int32_t in_flight;  // raised by select, lowered by complete and cancel; zero between rounds
+
+  int32_t batch;  // which batch a waiting node's row is in
+};
+static_assert(sizeof(Node) == 40);
+
+// Something is wrong at one position of one tree.
+class PositionError : public std::runtime_error {
+ public:
+  PositionError(const std::string& what, int32_t at_tree, std::vector<int32_t> path)
+      : std::runtime_error(what), tree(at_tree), actions(std::move(path)) {}
+  int32_t tree;
+  std::vector<int32_t> actions;  // from the root to the position
+};
+
+// A fault in the game's own rules, met while growing a tree.
+class GameFault : public PositionError {
+ public:
+  using PositionError::PositionError;
+};
+
+// What a search of one tree has done since `begin`.
+struct TreeCounters {
+  int64_t simulations = 0;
+  int64_t evaluations = 0;  // rows that expanded a node
+  int64_t collisions = 0;
+  int64_t terminal_hits = 0;
+  int64_t depth_sum = 0;  // over selected simulations
+  int32_t max_depth = 0;
+};
+
+class Tree {
+ public:
+  Tree(const GameTable& game, int32_t index, std::byte* slice, size_t slice_bytes)
+      : game_(&game),
+        index_(index),
+        base_(slice),
+        quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
+        largest_block_lines_(block_lines(padded(game.max_legal_actions))),
+        legal_(static_cast<size_t>(game.max_legal_actions) + 1) {}
+
+  // --- Building ------------------------------------------------------------------------------------------------
+
+  // Forgets everything and starts at `state`.
+  void reset(const void* state) {
+    clear();
+    std::memcpy(state_of(kFirstRef), state, static_cast<size_t>(game_->state_bytes));
+    root_ = finish_node(kFirstRef, kNone, 0);
+  }
+
+  // Starts one search of the present root.
+  void begin(int64_t num_simulations, RandomKey key) {
+    budget_ = num_simulations;
+    started_ = 0;
+    key_ = key;
+    is_full_ = false;
+    counters = {};
+  }
+
+  // Mixes the present search's noise into the expanded root's priors, in place of an earlier search's.
+  void mix_noise(double alpha, float fraction) {
+    Node& root = node(root_);
+    const std::span<float> priors(priors_of(root), root.num_edges);
+    if (clean_root_priors_.empty()) {
+      clean_root_priors_.assign(priors.begin(), priors.end());
+    } else {
+      std::copy(clean_root_priors_.begin(), clean_root_priors_.end(), priors.begin());
+    }
+    mix_root_noise(key_, alpha, fraction, actions(root), priors);
+  }
+
+  // Moves the root to the child under `action`, keeping its subtree. A child never reached becomes a fresh root.
+  void advance(int32_t action) {
+    Node& root = node(root_);
+    if (root.kind == NodeKind::kOver) throw std::invalid_argument("the game is over");
+    const uint16_t* actions = actions_of(root);
+    for (int32_t edge = 0; edge < root.num_edges; ++edge) {
+      if (actions[edge] != action) continue;
+      const Ref child = children_of(root)[edge];
+      if (child != kNone) {
+        keep_subtree(child);
+      } else {
+        std::vector<std::byte> state(static_cast<size_t>(game_->state_bytes));
+        std::memcpy(state.data(), state_of(root_), state.size());
+        apply(state.data(), action, root_);
+        reset(state.data());
+      }
+      return;
+    }
+    throw std::invalid_argument("not a legal action");
+  }
+
+  // --- Walking down --------------------------------------------------------------------------------------------
+
+  // One step of a simulation from an expanded node: takes the best edge, marks it in flight, and returns the child,
+  // made now if this is its first visit. kNone: there is no memory for it, and nothing was marked.
+  template <InFlight kRule>
+  Ref step_down(Ref at, const Rules& rules) {
+    Node& from = node(at);
+    const float first_play =
+        rules.first_play == FirstPlay::kValue
+            ? rules.first_play_value
+            : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
+    const float root = std::sqrt(static_cast<float>(from.visits + from.in_flight));
+    const int32_t edge = best_edge<kRule>(statistics_of(from), rules.c_puct, root, rules.virtual_loss, first_play);
+    Ref child = children_of(from)[edge];
+    if (child == kNone) {
+      child = make_child(at, edge);
+      if (child == kNone) return kNone;
+    }
+    ++from.in_flight;
+    ++in_flight_of(from)[edge];
+    return child;
+  }
+
+  // Takes the marks of a simulation that ended at `leaf` away again.
+  void unmark(Ref leaf) {
+    for (Ref at = leaf; at != root_;) {
+      const Node& child = node(at);
+      Node& parent = node(child.parent);
+      --parent.in_flight;
+      --in_flight_of(parent)[child.parent_edge];
+      at = child.parent;
+    }
+  }
+
+  // --- Putting answers back ------------------------------------------------------------------------------------
+
+  // Writes the priors of a leaf: the law's softmax over its legal logits. Returns the first legal action whose logit
+  // is not finite, or -1 if all are. Changes nothing another simulation could see before `expand`.
+  int32_t write_priors(Ref leaf, const float* logits) {
+    Node& at = node(leaf);
+    const uint16_t* actions = actions_of(at);
+    float* priors = priors_of(at);
+    for (int32_t edge = 0; edge < at.num_edges; ++edge) priors[edge] = logits[actions[edge]];
+    if (softmax(priors, at.num_edges)) return -1;
+    for (int32_t edge = 0; edge < at.num_edges; ++edge) {
+      if (!std::isfinite(logits[actions[edge]])) return actions[edge];
+    }
+    return -1;
+  }
+
+  // Makes a waiting leaf, its priors already written, a node simulations can pass.
+  void expand(Ref leaf, float value) {
+    Node& at = node(leaf);
+    at.value = value;
+    at.value_sum = static_cast<double>(value);
+    at.visits = 1;
+    at.kind = NodeKind::kExpanded;
+    ++num_expanded_;
+    ++counters.evaluations;
+  }
+
+  // Ends a simulation at `leaf`, whose value is known: lowers the marks and adds the value along the path, to each
+  // player for that player.
+  void back_up(Ref leaf) {
+    const Node& end = node(leaf);
+    // For player 0. With one player there is nobody else; with two, the other's value is the negative.
+    const double value = end.kind == NodeKind::kOver || end.to_play == 0 ? end.value : -end.value;
+    for (Ref at = leaf; at != root_;) {
+      const Node& child = node(at);
+      Node& parent = node(child.parent);
+      const double mover_value = parent.to_play == 0 ? value : -value;
+      --parent.in_flight;
+      ++parent.visits;
+      parent.value_sum += mover_value;
+      --in_flight_of(parent)[child.parent_edge];
+      ++visits_of(parent)[child.parent_edge];
+      value_sums_of(parent)[child.parent_edge] += mover_value;
+      at = child.parent;
+    }
+    ++counters.simulations;
+  }
+
+  // --- Reading -------------------------------------------------------------------------------------------------
+
+  Ref root() const { return root_; }
+  Node& node(Ref ref) { return *reinterpret_cast<Node*>(base_ + ref * kLineBytes); }
+  const Node& node(Ref ref) const { return *reinterpret_cast<const Node*>(base_ + ref * kLineBytes); }
+  std::byte* state_of(Ref ref) { return base_ + ref * kLineBytes + sizeof(Node); }
+  const std::byte* state_of(Ref ref) const { return base_ + ref * kLineBytes + sizeof(Node); }
+
+  std::span<const double> value_sums(const Node& n) const { return {value_sums_of(n), n.num_edges}; }
+  std::span<const float> priors(const Node& n) const { return {priors_of(n), n.num_edges}; }
+  std::span<const int32_t> visits(const Node& n) const { return {visits_of(n), n.num_edges}; }
+  std::span<const Ref> children(const Node& n) const { return {children_of(n), n.num_edges}; }
+  std::span<const uint16_t> actions(const Node& n) const { return {actions_of(n), n.num_edges}; }
+  std::span<const uint16_t> edges_in_flight(const Node& n) const { return {in_flight_of(n), n.num_edges}; }
+
+  // The actions that lead from the root to `leaf`.
+  std::vector<int32_t> actions_to(Ref leaf) const;
+  // The node that `path` leads to from the root; kNone if it was never reached.
+  Ref find(std::span<const int32_t> path) const;
+  // The most visited line from the root, ties to the lowest action.
+  std::vector<int32_t> principal_variation() const;
+  // All in-flight marks, counted by a walk over the whole tree: for tests and checks.
+  int64_t count_in_flight() const;
+
+  int64_t num_nodes() const { return num_nodes_; }
+  int64_t num_expanded() const { return num_expanded_; }
+  size_t bytes() const { return used_lines_ * kLineBytes; }
+  int32_t index() const { return index_; }
+  RandomKey key() const { return key_; }
+  void prefetch(Ref ref) const {
+    const std::byte* block = base_ + ref * kLineBytes;
+    for (size_t line = 0; line < 4; ++line) __builtin_prefetch(block + line * kLineBytes, 1);
+  }
+
+  // The budget of the present search. `started` counts simulations that were selected and not cancelled.
+  int64_t remaining() const { return is_full_ ? 0 : budget_ - started_; }
+  void start_simulation() { ++started_; }
+  void cancel_simulation() { --started_; }
+  bool is_full() const { return is_full_; }
+  void set_full() { is_full_ = true; }
+
+  TreeCounters counters;
+  int32_t num_batches_out = 0;
+
+ private:
+  // A mark is 16 bits wide; Forest keeps the number of simulations in flight below that.
+  EdgeStatistics statistics_of(const Node& n) const {
+    return {n.num_slots, value_sums_of(n), priors_of(n), visits_of(n), in_flight_of(n)};
+  }
+  template <class T>
+  T* array_of(const Node& n, size_t bytes_per_edge_before) const {
+    const std::byte* edges = reinterpret_cast<const std::byte*>(&n) + sizeof(Node) + game_->state_bytes;
+    return reinterpret_cast<T*>(const_cast<std::byte*>(edges + bytes_per_edge_before * n.num_slots));
+  }
+  double* value_sums_of(const Node& n) const { return array_of<double>(n, 0); }
+  float* priors_of(const Node& n) const { return array_of<float>(n, 8); }
+  int32_t* visits_of(const Node& n) const { return array_of<int32_t>(n, 12); }
+  Ref* children_of(const Node& n) const { return array_of<Ref>(n, 16); }
+  uint16_t* in_flight_of(const Node& n) const { return array_of<uint16_t>(n, 20); }
+  uint16_t* actions_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
+  static constexpr size_t kEdgeBytes = 24;
+
+  static int32_t padded(int32_t count) { return (count + kEdgePadding - 1) / kEdgePadding * kEdgePadding; }
+  size_t block_lines(int32_t num_slots) const {
+    return to_lines(sizeof(Node) + static_cast<size_t>(game_->state_bytes) +
+                    kEdgeBytes * static_cast<size_t>(num_slots));
+  }
+
+  void apply(std::byte* state, int32_t action, Ref parent) const;
+  void clear();
+  Ref make_child(Ref parent, int32_t edge);
+  Ref finish_node(Ref ref, Ref parent, int32_t parent_edge);
+  void keep_subtree(Ref new_root);
+
+  const GameTable* game_;
+  int32_t index_;
+  std::byte* base_;
+  size_t quota_lines_;
+  size_t largest_block_lines_;
+  std::vector<int32_t> legal_;  // scratch
+
+  Ref root_ = kNone;
+  std::vector<float> clean_root_priors_;  // the root's priors before noise; empty while they have none
+  size_t used_lines_ = 0;
+  int64_t num_nodes_ = 0;
+  int64_t num_expanded_ = 0;
+
+  RandomKey key_;
+  int64_t budget_ = 0;
+  int64_t started_ = 0;
+  bool is_full_ = false;
+};
+
+}  // namespace windrow

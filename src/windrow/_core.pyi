@@ -1,0 +1,217 @@
+"""
+The native core of windrow: games, trees and the forest. Private; use the windrow package.
+"""
+
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+class NativeGame:
+    """A built-in game over states of bytes; made by `make_game`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> dict[str, int | str]:
+        """The options in force, defaults included."""
+
+    @property
+    def num_players(self) -> int: ...
+
+    @property
+    def num_actions(self) -> int: ...
+
+    @property
+    def state_bytes(self) -> int: ...
+
+    @property
+    def num_symmetries(self) -> int: ...
+
+    @property
+    def observation(self) -> list[tuple[str, list[int]]]:
+        """The parts of an observation row, in order: name and shape."""
+
+    def initial_state(self) -> bytes:
+        """The state in which a game begins."""
+
+    def to_play(self, state: bytes) -> int:
+        """The player to move, -1 for chance, -2 for a finished game."""
+
+    def legal_actions(self, state: bytes) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """int32, ascending; empty in a finished game."""
+
+    def apply(self, state: bytes, action: int) -> bytes:
+        """The state after `action`; ValueError if it is not legal."""
+
+    def returns(self, state: bytes) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """float32, one value per player; ValueError if the game is not over."""
+
+    def observe(self, state: bytes) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """float32, one row, seen by the player to move."""
+
+    def hash(self, state: bytes) -> tuple[int, int]:
+        """The low and the high 64 bits; equal positions have equal hashes."""
+
+    def symmetry(self, index: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """
+        The permutations of actions and of observation rows; 0 is the identity.
+        """
+
+    def render(self, state: bytes) -> str:
+        """The position as text."""
+
+    def action_name(self, action: int) -> str:
+        """The name people use for `action`."""
+
+    def parse_action(self, text: str) -> tuple[int, int]:
+        """
+        The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.
+        """
+
+def make_game(name: str, options: dict[str, int | str]) -> NativeGame:
+    """
+    The built-in game of that name; ValueError for an unknown name, option or value.
+    """
+
+def game_names() -> list[str]:
+    """The names of the built-in games."""
+
+class GameFault(RuntimeError):
+    pass
+
+class BadEvaluation(RuntimeError):
+    pass
+
+class Batch:
+    """Leaves that are out for evaluation."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many observations were written."""
+
+class NodeView:
+    """
+    A copy of one node's statistics; arrays are over its legal actions, ascending.
+    """
+
+    @property
+    def kind(self) -> str:
+        """'new', 'waiting', 'expanded' or 'over'."""
+
+    @property
+    def to_play(self) -> int: ...
+
+    @property
+    def visits(self) -> int:
+        """N(s): 1 + the sum of edge_visits once expanded, else 0."""
+
+    @property
+    def in_flight(self) -> int:
+        """I(s)."""
+
+    @property
+    def value(self) -> float:
+        """
+        The evaluation, for the player to move; for player 0 if the game is over.
+        """
+
+    @property
+    def value_sum(self) -> float:
+        """The evaluation and all that came through, for the player to move."""
+
+    @property
+    def actions(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def priors(self) -> NDArray[numpy.float32]: ...
+
+    @property
+    def edge_visits(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def edge_value_sums(self) -> NDArray[numpy.float64]:
+        """W(s,a), for the player to move at this node."""
+
+    @property
+    def edges_in_flight(self) -> NDArray[numpy.int32]: ...
+
+class Forest:
+    """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
+
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, max_memory: int) -> None: ...
+
+    @property
+    def num_trees(self) -> int: ...
+
+    @property
+    def num_batches_out(self) -> int: ...
+
+    @property
+    def num_threads(self) -> int: ...
+
+    def reset(self, tree: int, state: bytes) -> None:
+        """Plants a tree anew at `state`."""
+
+    def advance(self, tree: int, action: int) -> None:
+        """Moves a root along `action`, keeping what is below it."""
+
+    def begin(self, num_simulations: int, move: int, first: int, last: int) -> None:
+        """
+        Starts a search of the trees in [first, last); `move` is part of the key of their random numbers.
+        """
+
+    def select(self, observations: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], max_leaves: int, first: int, last: int, overlap: bool = False) -> Batch:
+        """
+        Marks the next simulations in flight and writes their leaves' observations. A batch of no rows is already complete.
+        """
+
+    def complete(self, batch: Batch, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Expands the leaves, backs the simulations up, clears the marks."""
+
+    def cancel(self, batch: Batch) -> None:
+        """Clears the marks only."""
+
+    def cancel_all(self) -> None:
+        """Cancels every batch that is out."""
+
+    def states(self, batch: Batch) -> NDArray[numpy.uint8]:
+        """The states of the leaves of a batch, [rows, state_bytes]."""
+
+    def has_work(self, first: int, last: int) -> bool:
+        """Whether some tree in [first, last) has simulations left to select."""
+
+    def is_full(self, tree: int) -> bool:
+        """Whether the tree's present search ended because its memory is used up."""
+
+    def root_state(self, tree: int) -> bytes: ...
+
+    def node(self, tree: int, actions: list[int]) -> NodeView | None:
+        """
+        The node that `actions` lead to from the root, or None if it was never reached.
+        """
+
+    def roots(self, first: int, last: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], list[list[int]]]:
+        """
+        Visits, priors and Q [trees, A], mean values for the player to move [trees], most visited lines.
+        """
+
+    def totals(self, first: int, last: int) -> dict[str, int]:
+        """
+        What the searches of the trees in [first, last) did since `begin`, summed.
+        """
+
+    def num_in_flight(self, tree: int) -> int:
+        """
+        The sum of all in-flight marks of a tree; zero while nothing is out. Walks the whole tree.
+        """
+
+    def seconds(self) -> tuple[float, float, float]:
+        """Seconds spent so far in select, encode and complete."""
+
+def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, num_rollouts: int, seed: int) -> NDArray[numpy.float32]:
+    """
+    The mean result of random games from each state, for the player to move there.
+    """

@@ -1,0 +1,43 @@
+"""Every error windrow raises on purpose.
+
+All derive from `WindrowError`, and each also from the built-in a Python programmer would expect, so that
+`except ValueError` around a bad move or a bad setting works too. Messages name the thing and say what to do.
+"""
+
+from __future__ import annotations
+
+
+class WindrowError(Exception):
+    """Base of all errors raised on purpose by windrow."""
+
+
+class ConfigError(WindrowError, ValueError):
+    """A setting has an impossible value."""
+
+
+class UnknownKeyError(ConfigError, TypeError):
+    """A setting with that name does not exist."""
+
+
+class GameError(WindrowError, ValueError):
+    """A game, its options or its rules cannot be used as asked."""
+
+
+class IllegalMoveError(GameError):
+    """A move, or a string of moves, is not legal where it was tried."""
+
+
+class FinishedGameError(GameError):
+    """A search was asked for a position in which the game is over."""
+
+
+class EvaluatorError(WindrowError, RuntimeError):
+    """An evaluator returned something a search cannot use, or raised."""
+
+
+class SearchError(WindrowError, RuntimeError):
+    """A search was used in a way its present state does not allow."""
+
+
+class MissingExtraError(WindrowError, ImportError):
+    """A feature needs an optional package; the message names the extra to install."""

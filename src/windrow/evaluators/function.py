@@ -1,0 +1,44 @@
+"""Plain functions as evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, count_rows
+
+
+class FunctionEvaluator(Synchronous):
+    """Calls a function with K observations, or with one at a time."""
+
+    def __init__(self, fn: Callable[[Any], tuple[Any, Any]], *, batched: bool = False) -> None:
+        self._fn, self._batched = fn, batched
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Call the function."""
+        if self._batched:
+            return self._fn(observations)
+        answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
+        return np.stack([np.asarray(logits) for logits, _ in answers]), np.stack(
+            [np.asarray(value).reshape(()) for _, value in answers]
+        )
+
+
+def _row(observations: Observations, row: int) -> Any:
+    if isinstance(observations, Mapping):
+        return {name: part[row] for name, part in observations.items()}
+    return observations[row]
+
+
+def from_function(fn: Callable[[Any], tuple[Any, Any]], batched: bool = False) -> FunctionEvaluator:
+    """An evaluator that calls `fn`.
+
+    Args:
+        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise one position,
+            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move. The observations
+            are only valid during the call: copy what you keep.
+        batched: whether `fn` takes many positions in one call, which is faster.
+    """
+    return FunctionEvaluator(fn, batched=batched)

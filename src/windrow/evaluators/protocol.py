@@ -1,0 +1,115 @@
+"""What an evaluator is.
+
+An evaluator answers, for K positions at once, how promising each move is and how good the position is. A search calls
+`submit`, goes on with other trees, and asks the returned `Pending` for its `result` when it needs it; an evaluator that
+works in the calling thread answers at once (`evaluate`, wrapped by `Done`).
+
+Thread: a search calls its evaluator from the thread that runs the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+Observations: TypeAlias = "FloatArray | Mapping[str, FloatArray]"
+"""[K, *shape] float32, or one such array per named part. Valid only until the answer has been given: the search writes
+the next leaves into the same memory."""
+Evaluation: TypeAlias = tuple[Any, Any]
+"""(logits [K, A], values [K]): float32 arrays or anything NumPy can read as such. Logits are unnormalized, those of
+illegal actions are ignored. Values are in [-1, 1], for the player to move."""
+
+
+class Pending(Protocol):
+    """An evaluation under way."""
+
+    def result(self) -> Evaluation:
+        """Block until the evaluation is there, and return it or raise what went wrong."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An evaluation that was there at once."""
+
+    evaluation: Evaluation
+
+    def result(self) -> Evaluation:
+        """The evaluation."""
+        return self.evaluation
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Answers for positions given as observations."""
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Evaluate K positions; blocks."""
+        ...
+
+    def submit(self, observations: Observations) -> Pending:
+        """Begin to evaluate K positions; blocks only if the evaluator is not asynchronous."""
+        ...
+
+
+@runtime_checkable
+class StateEvaluator(Protocol):
+    """An evaluator that needs the states themselves rather than observations of them."""
+
+    def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:
+        """Evaluate K positions given as [K, state_bytes]; blocks."""
+        ...
+
+
+@runtime_checkable
+class GameAware(Protocol):
+    """An evaluator that must know the game; a search binds it to its own before use."""
+
+    def bind(self, game: Any) -> Evaluator | StateEvaluator:
+        """This evaluator, for that game. The original is left as it is."""
+        ...
+
+
+@runtime_checkable
+class Pipelined(Protocol):
+    """An evaluator whose `submit` returns before the work is done, so that several batches are best out at once."""
+
+    @property
+    def pipeline(self) -> int:
+        """How many batches should be out at once."""
+        ...
+
+    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
+        """Memory for observations from which this evaluator reads fastest (pinned, for a GPU)."""
+        ...
+
+
+class Synchronous:
+    """Base for evaluators that work in the calling thread: `submit` is `evaluate`."""
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Evaluate K positions; blocks."""
+        raise TypeError(f"{type(self).__name__} does not define evaluate")
+
+    def submit(self, observations: Observations) -> Done:
+        """`evaluate`, already done."""
+        return Done(self.evaluate(observations))
+
+
+def count_rows(observations: Observations) -> int:
+    """K."""
+    if isinstance(observations, Mapping):
+        return len(next(iter(observations.values())))
+    return len(observations)
+
+
+def flatten_rows(observations: Observations) -> FloatArray:
+    """[K, F]: every observation as one row, named parts one after another."""
+    parts = list(observations.values()) if isinstance(observations, Mapping) else [observations]
+    rows = [part.reshape(len(part), -1) for part in parts]
+    return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)

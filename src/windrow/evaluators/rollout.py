@@ -1,0 +1,38 @@
+"""The evaluator without a network: random games, played in C++."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.errors import ConfigError, EvaluatorError
+from windrow.evaluators.protocol import Evaluation
+from windrow.games.native import NativeGame
+
+
+class RolloutEvaluator:
+    """Uniform priors; the value is the mean result of `num_rollouts` random games.
+
+    The games are keyed by the position and the seed: a position has the same value wherever it is met.
+    """
+
+    def __init__(self, num_rollouts: int = 1, *, seed: int = 0, game: NativeGame | None = None) -> None:
+        if num_rollouts < 1:
+            raise ConfigError(f"num_rollouts must be at least 1, not {num_rollouts}")
+        self._num_rollouts, self._seed, self._game = num_rollouts, seed, game
+
+    def bind(self, game: Any) -> RolloutEvaluator:
+        """An evaluator that plays `game`."""
+        if not isinstance(game, NativeGame):
+            raise EvaluatorError(f"RolloutEvaluator plays built-in games only, not {game!r}")
+        return RolloutEvaluator(self._num_rollouts, seed=self._seed, game=game)
+
+    def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:
+        """Play from every state of [K, state_bytes]."""
+        if self._game is None:
+            raise EvaluatorError("RolloutEvaluator does not know the game yet: use bind(game)")
+        values = _core.evaluate_by_rollout(self._game.native, states, num_rollouts=self._num_rollouts, seed=self._seed)
+        return np.zeros((len(states), self._game.num_actions), np.float32), values

@@ -1,0 +1,123 @@
+"""A PyTorch module as evaluator.
+
+On the CPU a batch is evaluated in the calling thread. On CUDA `submit` only enqueues: copy in, forward pass and copy
+out run on a stream of their own between pinned buffers, and `result` waits for the event behind them, so that the next
+leaves are selected meanwhile. The module's own weights are used, not a copy: what a learner changes, the next batch
+sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from windrow.errors import EvaluatorError
+from windrow.evaluators.protocol import Done, Evaluation, Observations, Pending
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+class TorchEvaluator:
+    """Evaluates with `module(observations) -> (logits [K, A], values [K] or [K, 1])`.
+
+    A game with several named observations calls the module by name: `module(board=..., flat=...)`. The module runs in
+    evaluation mode; one that is in training mode is put back afterwards.
+
+    Args:
+        module: the network; it is moved to `device`.
+        device: where to run; "auto" is the GPU if there is one.
+        dtype: None runs as the module is; `torch.bfloat16` or `torch.float16` runs under autocast, weights kept.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        device: str | torch.device = "auto",
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(device)
+        if self.device.type == "cuda" and not torch.cuda.is_available():
+            raise EvaluatorError(f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu"')
+        self.module = module.to(self.device)
+        self.dtype = dtype
+        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+
+    @property
+    def pipeline(self) -> int:
+        """Batches best out at once: two on a GPU, where one is selected while the other is evaluated."""
+        return 1 if self._stream is None else 2
+
+    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
+        """Memory for observations: pinned if the network is on a GPU."""
+        return torch.empty(shape, dtype=torch.float32, pin_memory=self._stream is not None).numpy()
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Evaluate K positions; blocks."""
+        return self.submit(observations).result()
+
+    def submit(self, observations: Observations) -> Pending:
+        """Begin to evaluate K positions. The observations must stay as they are until `result` has returned."""
+        inputs = {name: torch.from_numpy(part) for name, part in _named(observations).items()}
+        if self._stream is None:
+            logits, values = self._forward(inputs)
+            return Done((logits.numpy(), values.numpy()))
+        with torch.cuda.stream(self._stream):
+            logits, values = self._forward({k: v.to(self.device, non_blocking=True) for k, v in inputs.items()})
+            # Pinned memory comes from PyTorch's caching allocator: allocated once, used again by every batch.
+            on_host = [torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for x in (logits, values)]
+            for target, source in zip(on_host, (logits, values), strict=True):
+                target.copy_(source, non_blocking=True)
+            ready = torch.cuda.Event()
+            ready.record(self._stream)
+        return _OnGpu(ready, on_host[0], on_host[1])
+
+    def _forward(self, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(logits [K, A], values [K]) in float32, contiguous, on the device."""
+        was_training = self.module.training
+        if was_training:
+            self.module.eval()
+        try:
+            with torch.inference_mode(), self._precision():
+                answer: Any = self.module(inputs[""]) if "" in inputs else self.module(**inputs)
+        finally:
+            if was_training:
+                self.module.train()
+        if not isinstance(answer, tuple | list) or len(answer) != 2 or not all(map(torch.is_tensor, answer)):  # pyright: ignore[reportUnknownArgumentType]
+            raise EvaluatorError(
+                f"the module must return (logits [K, A], values [K]), not {_describe(answer)}",
+            )
+        logits, values = answer  # pyright: ignore[reportUnknownVariableType]
+        with torch.inference_mode():
+            return logits.float().contiguous(), values.float().contiguous()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.dtype is None else torch.autocast(self.device.type, self.dtype)
+
+
+class _OnGpu:
+    """A batch on its way through the GPU."""
+
+    def __init__(self, ready: torch.cuda.Event, logits: torch.Tensor, values: torch.Tensor) -> None:
+        self._ready, self._logits, self._values = ready, logits, values
+
+    def result(self) -> Evaluation:
+        self._ready.synchronize()
+        return self._logits.numpy(), self._values.numpy()
+
+
+def _named(observations: Observations) -> Mapping[str, FloatArray]:
+    return observations if isinstance(observations, Mapping) else {"": observations}
+
+
+def _describe(answer: object) -> str:
+    if isinstance(answer, tuple | list):
+        parts: list[object] = list(answer)  # pyright: ignore[reportUnknownArgumentType]
+        return f"a {type(answer).__name__} of {[type(part).__name__ for part in parts]}"
+    return f"a {type(answer).__name__}"

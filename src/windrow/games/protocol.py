@@ -1,0 +1,112 @@
+"""What a game is, in Python.
+
+States are immutable values: `apply` returns a new state and leaves the old one alone. Optional abilities
+(`Symmetric`, `Hashed`, `Readable`) are protocols of their own, asked for with `isinstance`, so a game never has
+to provide a method that only raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+CHANCE = -1
+"""`to_play` of a state in which chance moves."""
+TERMINAL = -2
+"""`to_play` of a state in which the game is over."""
+
+Shape: TypeAlias = tuple[int, ...]
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+IntArray: TypeAlias = npt.NDArray[np.int32]
+
+
+@runtime_checkable
+class Game(Protocol):
+    """The rules of a game.
+
+    num_actions: actions are the integers from 0 to `num_actions - 1`.
+    num_players: players are the integers from 0 to `num_players - 1`.
+    observation: the shape of one observation, or named shapes such as `{"board": (2, 6, 7), "flat": (9,)}`.
+    """
+
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def num_players(self) -> int: ...
+    @property
+    def observation(self) -> Shape | Mapping[str, Shape]: ...
+
+    def initial_state(self) -> Any:
+        """The state in which a game begins."""
+        ...
+
+    def to_play(self, state: Any) -> int:
+        """The player to move, or `CHANCE`, or `TERMINAL`."""
+        ...
+
+    def legal_actions(self, state: Any) -> Sequence[int]:
+        """The legal actions, ascending; at least one unless the state is terminal."""
+        ...
+
+    def apply(self, state: Any, action: int) -> Any:
+        """The state after `action`; `state` itself is not changed."""
+        ...
+
+    def returns(self, state: Any) -> Sequence[float]:
+        """One value in [-1, 1] per player, for a terminal state."""
+        ...
+
+    def observe(self, state: Any) -> FloatArray | Mapping[str, FloatArray]:
+        """The state as float32, seen by the player to move; of shape `observation`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """One symmetry of a game, as two permutations.
+
+    actions: [A] the image of a policy is `policy[actions]`.
+    observation: [F] the image of a flat observation row is `row[observation]`.
+    """
+
+    actions: IntArray
+    observation: IntArray
+
+
+@runtime_checkable
+class Symmetric(Protocol):
+    """A game that knows its symmetries."""
+
+    def symmetries(self) -> Sequence[Symmetry]:
+        """All symmetries, the identity first."""
+        ...
+
+
+@runtime_checkable
+class Hashed(Protocol):
+    """A game that can tell positions apart by number."""
+
+    def hash(self, state: Any) -> int:
+        """128 bits; equal positions have equal hashes."""
+        ...
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A game that speaks the words people use."""
+
+    def render(self, state: Any) -> str:
+        """The position as text."""
+        ...
+
+    def action_name(self, action: int) -> str:
+        """The name people use for `action`."""
+        ...
+
+    def parse_action(self, text: str) -> int:
+        """The action called `text`."""
+        ...

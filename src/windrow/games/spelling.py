@@ -1,0 +1,22 @@
+"""Help for whoever mistyped a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def explain_unknown(word: str, known: Iterable[str], *, what: str) -> str:
+    """The end of an error message about an unknown `word`: the nearest known name, and all of them.
+
+    Args:
+        word: what was written.
+        known: what could have been written.
+        what: what the known names are, in the plural.
+    """
+    names = list(known)
+    if not names:
+        return f"There are no {what}."
+    nearest = get_close_matches(word.lower(), names, n=1)
+    guess = f"Did you mean {nearest[0]!r}? " if nearest else ""
+    return f"{guess}The {what} are {', '.join(names)}."

@@ -1,0 +1,158 @@
+"""The executable law: one search in plain Python, slow and obviously right.
+
+Every deterministic engine must give the same visits, to the last one, at the same `leaves_per_tree`. Arrays of a node
+are over its legal actions, ascending; all scores are float32, computed in the order in which the law writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from windrow.config import SearchConfig
+from windrow.evaluators.protocol import GameAware
+from windrow.games.protocol import TERMINAL
+from windrow.numerics import root_noise, softmax
+
+_F = np.float32
+
+
+@dataclass(eq=False)
+class Node:
+    """A position. N, W and I of its edges; `visits` is N(s) = 1 + sum of N, or 0 while it has no evaluation."""
+
+    state: Any
+    to_play: int
+    actions: list[int]
+    value: float = 0.0  # for the player to move; for player 0 if the game is over
+    value_sum: float = 0.0  # the evaluation and all that came through, for the player to move
+    visits: int = 0
+    is_waiting: bool = False
+    prior: Any = None  # [n] float32
+    clean_prior: Any = None  # the same before root noise
+    edge_visits: Any = None  # N [n]
+    edge_value_sums: Any = None  # W [n] float64, for the player to move here
+    edges_in_flight: Any = None  # I [n]
+    children: dict[int, Node] = field(default_factory=dict[int, "Node"])
+
+
+class ReferenceSearch:
+    """A search of one tree. `tree` is its index among the trees of a batch: part of the key of its random numbers."""
+
+    def __init__(self, game: Any, evaluator: Any, config: SearchConfig, *, tree: int = 0) -> None:
+        self.game, self.config, self.tree = game, config, tree
+        self.evaluator = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
+        self.num_searches = self.num_evaluations = self.num_collisions = 0
+        self.root: Node | None = None
+
+    def run(self, state: Any = None) -> Node:
+        """Search `state`, or the present root once more; the root, with its statistics."""
+        config = self.config
+        if state is not None:
+            self.root = self._make_node(state)
+        assert self.root is not None and config.num_simulations is not None
+        if self.root.visits == 0:
+            self._evaluate([self.root])
+        self._mix_noise(self.root)
+        self.num_searches += 1
+        remaining = config.num_simulations
+        while remaining > 0:
+            paths, leaves = self._select_round(min(config.leaves_per_tree or 1, remaining))
+            self._evaluate(leaves)
+            for path in paths:
+                self._back_up(path)
+            remaining -= len(paths)
+        return self.root
+
+    def advance(self, action: int) -> None:
+        """Make the child under `action` the root."""
+        assert self.root is not None
+        edge = self.root.actions.index(action)
+        self.root = self.root.children.get(edge) or self._make_node(self.game.apply(self.root.state, action))
+
+    def _select_round(self, num_simulations: int) -> tuple[list[list[tuple[Node, int]]], list[Node]]:
+        """Up to `num_simulations` paths, each a list of (node, edge) that ends before its leaf, and new leaves."""
+        paths: list[list[tuple[Node, int]]] = []
+        leaves: list[Node] = []
+        for _ in range(num_simulations):
+            path: list[tuple[Node, int]] = []
+            node = self.root
+            assert node is not None
+            while node.visits > 0 and len(path) != self.config.max_depth:
+                edge = self._best_edge(node)
+                node.edges_in_flight[edge] += 1
+                path.append((node, edge))
+                if edge not in node.children:
+                    node.children[edge] = self._make_node(self.game.apply(node.state, node.actions[edge]))
+                node = node.children[edge]
+            if node.is_waiting:
+                self.num_collisions += 1
+                if self.config.on_collision == "skip":
+                    for above, edge in path:
+                        above.edges_in_flight[edge] -= 1
+                    break
+            elif node.visits == 0 and node.to_play != TERMINAL:
+                node.is_waiting = True
+                leaves.append(node)
+            paths.append(path)
+        return paths, leaves
+
+    def _best_edge(self, node: Node) -> int:
+        config = self.config
+        visits, in_flight = node.edge_visits, node.edges_in_flight
+        denominator = visits if config.in_flight == "visits" else visits + in_flight
+        numerator = node.edge_value_sums.astype(_F)
+        if config.in_flight == "loss":
+            numerator = numerator - _F(config.virtual_loss) * in_flight.astype(_F)
+        if config.first_play == "parent":
+            first_play = _F(node.value_sum) / _F(node.visits) - _F(config.first_play_reduction)
+        else:
+            first_play = _F(config.first_play)
+        q = np.where(denominator > 0, numerator / np.maximum(denominator, 1).astype(_F), first_play)
+        root = np.sqrt(_F(node.visits + in_flight.sum()))
+        score = q + _F(config.c_puct) * node.prior * root / (1 + visits + in_flight).astype(_F)
+        return int(np.argmax(score))
+
+    def _evaluate(self, leaves: list[Node]) -> None:
+        if not leaves:
+            return
+        logits, values = self.evaluator.evaluate(np.stack([self.game.observe(leaf.state) for leaf in leaves]))
+        for leaf, leaf_logits, value in zip(leaves, np.asarray(logits), np.asarray(values), strict=True):
+            count = len(leaf.actions)
+            leaf.prior = softmax(leaf_logits[leaf.actions].astype(_F))
+            leaf.edge_visits, leaf.edges_in_flight = np.zeros(count, np.int32), np.zeros(count, np.int32)
+            leaf.edge_value_sums = np.zeros(count)
+            leaf.value = leaf.value_sum = float(_F(value))
+            leaf.visits, leaf.is_waiting = 1, False
+            self.num_evaluations += 1
+
+    def _back_up(self, path: list[tuple[Node, int]]) -> None:
+        node, edge = path[-1]
+        leaf = node.children[edge]
+        # For player 0; with two players the other's value is the negative.
+        value = leaf.value if leaf.to_play in (0, TERMINAL) else -leaf.value
+        for node, edge in path:
+            mover_value = value if node.to_play == 0 else -value
+            node.edges_in_flight[edge] -= 1
+            node.edge_visits[edge] += 1
+            node.visits += 1
+            node.edge_value_sums[edge] += mover_value
+            node.value_sum += mover_value
+
+    def _make_node(self, state: Any) -> Node:
+        to_play = self.game.to_play(state)
+        if to_play == TERMINAL:
+            return Node(state, TERMINAL, [], value=float(self.game.returns(state)[0]))
+        return Node(state, to_play, list(self.game.legal_actions(state)))
+
+    def _mix_noise(self, root: Node) -> None:
+        config = self.config
+        if config.dirichlet_fraction == 0:
+            return
+        if root.clean_prior is None:
+            root.clean_prior = root.prior
+        noise = root_noise(config.seed, self.tree, self.num_searches, config.dirichlet_alpha, root.actions)
+        fraction = _F(config.dirichlet_fraction)
+        root.prior = (_F(1) - fraction) * root.clean_prior + fraction * noise

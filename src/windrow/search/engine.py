@@ -1,0 +1,74 @@
+"""The three verbs in a loop: select, evaluate, complete.
+
+Every in-process engine is this loop; they differ in which trees they hand to it, how many leaves a batch holds and how
+many batches are out at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from windrow import _core
+from windrow.evaluators.protocol import Pending
+from windrow.search.evaluation import EvaluatorPort, ObservationBuffer
+
+
+@dataclass(slots=True)
+class Session:
+    """One search in progress: what an engine works with.
+
+    should_stop: asked before every batch; once it says yes nothing more is selected.
+    """
+
+    forest: _core.Forest
+    port: EvaluatorPort
+    leaves_per_tree: int
+    pipeline: int
+    max_batch: int | None
+    should_stop: Callable[[], bool]
+    num_places: int = 0
+    """Rows that the batches so far had room for."""
+    _buffers: dict[int, list[ObservationBuffer]] = field(default_factory=dict[int, list[ObservationBuffer]])
+
+    def grow(self, first: int, last: int, *, max_leaves: int, depth: int) -> Iterator[None]:
+        """Grow the trees in [first, last) to the end of their budgets, yielding after every completed batch.
+
+        At most `depth` batches of about `max_leaves` rows are out at once. They come back in the order they went out,
+        so that the rows of a batch do not depend on timing. Whatever ends this early, nothing stays in flight.
+        """
+        forest, port = self.forest, self.port
+        idle = self._buffers.setdefault(max_leaves, [])
+        while len(idle) < depth:
+            idle.append(port.make_buffer(max(max_leaves, self.leaves_per_tree)))
+        out: deque[tuple[_core.Batch, ObservationBuffer, Pending]] = deque()
+        try:
+            while True:
+                while len(out) < depth and not self.should_stop():
+                    buffer = idle.pop()
+                    batch = forest.select(buffer.rows, max_leaves, first, last)
+                    if batch.num_rows == 0:
+                        idle.append(buffer)
+                        break
+                    out.append((batch, buffer, port.submit(forest, batch, buffer)))
+                    self.num_places += max(max_leaves, batch.num_rows)
+                if not out:
+                    return
+                batch, buffer, pending = out.popleft()
+                forest.complete(batch, *port.receive(pending, batch.num_rows))
+                idle.append(buffer)
+                yield
+        finally:
+            if out or forest.num_batches_out:
+                for _, _, pending in out:
+                    _settle(pending)
+                forest.cancel_all()
+
+
+def _settle(pending: Pending) -> None:
+    """Wait until an evaluator has done with a buffer; what it would have answered no longer matters."""
+    try:
+        pending.result()
+    except Exception:  # the error that ended the search is the one to report
+        return

@@ -1,0 +1,41 @@
+"""How much memory there is to spare."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_UNKNOWN = 4 << 30
+
+
+def spare_memory() -> int:
+    """Bytes the machine, or the container this runs in, can still give without swapping."""
+    return min(_machine(), _container())
+
+
+def _machine() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (OSError, ValueError):
+        return _UNKNOWN
+
+
+def _container() -> int:
+    """What the control group allows, in version 2 and version 1 of that interface."""
+    for folder, limit_file, usage_file in (
+        ("/sys/fs/cgroup", "memory.max", "memory.current"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            limit = int((Path(folder) / limit_file).read_text())
+            usage = int((Path(folder) / usage_file).read_text())
+        except (OSError, ValueError):
+            continue
+        return max(limit - usage, 0)
+    return 1 << 62

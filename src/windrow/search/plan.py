@@ -1,0 +1,75 @@
+"""From a config to what will actually run: engine, leaves per tree, pipeline and threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from windrow.config import SearchConfig
+from windrow.search.batched import run_batched
+from windrow.search.engine import Session
+from windrow.search.sequential import run_sequential
+from windrow.search.vectorized import run_vectorized
+
+ENGINES: dict[str, Callable[[Session], Iterator[None]]] = {
+    "sequential": run_sequential,
+    "batched": run_batched,
+    "vectorized": run_vectorized,
+}
+
+_MIN_TREES_PER_THREAD = 64
+"""Below this a thread would wait longer for its wake-up than it works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will run."""
+
+    engine: str
+    reason: str
+    leaves_per_tree: int
+    pipeline: int
+    num_threads: int
+
+
+def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) -> Plan:
+    """Choose what the config leaves open."""
+    engine, reason = _choose_engine(config, num_trees)
+    leaves = config.leaves_per_tree
+    if leaves is None:
+        leaves = _hundredth(config) if engine == "batched" else 1
+    is_vectorized = engine == "vectorized"
+    num_threads = 1
+    if is_vectorized:
+        num_threads = config.num_threads or max(1, min(_num_cores(), num_trees // _MIN_TREES_PER_THREAD))
+    return Plan(
+        engine=engine,
+        reason=reason,
+        leaves_per_tree=leaves,
+        pipeline=(config.pipeline or evaluator_pipeline) if is_vectorized else 1,
+        num_threads=num_threads,
+    )
+
+
+def _choose_engine(config: SearchConfig, num_trees: int) -> tuple[str, str]:
+    if config.engine != "auto":
+        return config.engine, "as configured"
+    if num_trees > 1:
+        return "vectorized", f"{num_trees} trees fill batches without a price in strength"
+    if (config.leaves_per_tree or _hundredth(config)) > 1:
+        return "batched", "one tree, and several leaves in flight are allowed"
+    return "sequential", "one tree, one leaf in flight"
+
+
+def _hundredth(config: SearchConfig) -> int:
+    """Leaves in flight that cost little strength: about one hundredth of the budget, 2 to 32."""
+    return 16 if config.num_simulations is None else max(2, min(32, config.num_simulations // 100))
+
+
+def _num_cores() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1

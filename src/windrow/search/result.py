@@ -1,0 +1,93 @@
+"""What a search found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.games.protocol import Readable
+from windrow.numerics import Purpose, Stream
+from windrow.search.stats import SearchStats
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchResult:
+    """The root of one tree after a search. Arrays are over all A actions, zero where an action is illegal.
+
+    visits: [A] simulations through each action.
+    prior: [A] the evaluator's policy, with the root's noise if there was any.
+    q: [A] mean value of each action for the player to move; 0 where it was never tried.
+    value: mean value of the position for the player to move.
+    principal_variation: the most visited line, as actions.
+    stats: counts and times of the whole run, all its trees together.
+    """
+
+    game: Any
+    state: Any
+    visits: npt.NDArray[np.int32]
+    prior: FloatArray
+    q: FloatArray
+    value: float
+    principal_variation: list[int]
+    temperature: float
+    random_key: tuple[int, int, int]
+    """(seed, tree, move): whose random numbers `sample_action` draws."""
+    stats: SearchStats
+
+    @property
+    def best_action(self) -> int:
+        """The most visited action, ties to the lowest; the one of highest prior if there were no simulations."""
+        return int(np.argmax(self.visits if self.visits.any() else self.prior))
+
+    @property
+    def policy(self) -> FloatArray:
+        """[A] visits to the power of 1/temperature, normalized; the priors if there were no simulations."""
+        return self.policy_at(self.temperature)
+
+    def policy_at(self, temperature: float) -> FloatArray:
+        """The policy at another temperature; 0 puts everything on the best action."""
+        if temperature == 0:
+            policy = np.zeros_like(self.prior)
+            policy[self.best_action] = 1
+            return policy
+        weights = (self.visits if self.visits.any() else self.prior).astype(np.float64)
+        # Scaled first, so that a small temperature cannot overflow.
+        weights = (weights / weights.max()) ** (1.0 / temperature)
+        return (weights / weights.sum()).astype(np.float32)
+
+    def sample_action(self) -> int:
+        """An action drawn from `policy`; the same one for the same seed, tree and move."""
+        seed, tree, move = self.random_key
+        draw = Stream(seed, tree, move, Purpose.MOVE, 0).next_uniform()
+        cumulative = np.cumsum(self.policy, dtype=np.float64)
+        # Drawn below the actual sum, so that rounding can neither run past the end nor hit an impossible action.
+        return int(np.searchsorted(cumulative, draw * cumulative[-1], side="right"))
+
+    def table(self, *, max_rows: int = 10) -> str:
+        """The most visited actions as text: visits, share, Q, prior and the line of play."""
+        name = self.game.action_name if isinstance(self.game, Readable) else str
+        legal = np.flatnonzero((self.prior > 0) | (self.visits > 0))
+        order = sorted(legal.tolist(), key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
+        total = max(int(self.visits.sum()), 1)
+        lines = ["move   visits   share       Q   prior"]
+        lines += [
+            f"{name(action):>4} {int(self.visits[action]):>8} {self.visits[action] / total:>7.1%} "
+            f"{self.q[action]:>+7.3f} {self.prior[action]:>7.3f}"
+            for action in order[:max_rows]
+        ]
+        if len(order) > max_rows:
+            lines.append(f"and {len(order) - max_rows} more")
+        line = " ".join(name(action) for action in self.principal_variation)
+        lines.append(f"value {self.value:+.3f} for the player to move; best line {line or '-'}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        name = self.game.action_name if isinstance(self.game, Readable) else str
+        return (
+            f"<SearchResult: best {name(self.best_action)}, value {self.value:+.3f}, {int(self.visits.sum())} visits>"
+        )

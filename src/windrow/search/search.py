@@ -1,0 +1,319 @@
+"""The facade: one object that searches positions of a game with an evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from operator import index
+from time import perf_counter
+from types import TracebackType
+from typing import Any, cast
+
+from windrow import _core
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, EvaluatorError, FinishedGameError, GameError, IllegalMoveError, SearchError
+from windrow.games.native import NativeGame, State
+from windrow.games.protocol import TERMINAL
+from windrow.search.engine import Session
+from windrow.search.evaluation import EvaluatorPort
+from windrow.search.memory import spare_memory
+from windrow.search.plan import ENGINES, Plan, make_plan
+from windrow.search.result import SearchResult
+from windrow.search.stats import SearchStats, StoppedBy
+
+_NO_LIMIT = 2**31 - 2
+_SHARE_OF_SPARE_MEMORY = 0.75
+
+
+class Search:
+    """Searches positions of one game with one evaluator.
+
+        search = Search(game, evaluator, SearchConfig(num_simulations=400))
+        result = search.run(game.initial_state())
+        search.advance(result.best_action)      # keeps what was found below that move
+        result = search.run()
+
+    `run` takes one state or many; with many, `run` and `advance` take and give lists. A search may be used from one
+    thread at a time, except `stop`, which may be called from any. After an error or an interrupt the trees are as they
+    were after the last completed batch, with nothing in flight, and `run()` goes on from there.
+
+    Args:
+        game: the rules.
+        evaluator: priors and values; see `windrow.evaluators`.
+        config: how to search.
+    """
+
+    def __init__(self, game: NativeGame, evaluator: object, config: SearchConfig | None = None) -> None:
+        if not isinstance(game, NativeGame):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GameError(f"{game!r} is not a game: make one with windrow.make_game")
+        self.game = game
+        self.config = config if config is not None else SearchConfig()
+        self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
+        self._forest: _core.Forest | None = None
+        self._plan: Plan | None = None
+        self._states: list[State] = []
+        self._is_single = True
+        self._num_searches = 0
+        self._is_running = False
+        self._is_closed = False
+        self._stop_requested = False
+        self.stats: SearchStats | None = None
+        """Of the last run."""
+
+    # --- Searching --------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        states: State | Sequence[State] | None = None,
+        *,
+        num_simulations: int | None = None,
+        time_limit_s: float | None = None,
+    ) -> Any:
+        """Search and return the result: a `SearchResult`, or a list of them for a list of states.
+
+        Args:
+            states: the position or positions to search. None goes on with the present roots, which is how a subtree is
+                used again after `advance`: the new simulations come on top of what is there.
+            num_simulations: for this run, instead of the config's.
+            time_limit_s: for this run, instead of the config's.
+        """
+        results: Any = None
+        with closing(self._search(states, num_simulations, time_limit_s, interval_s=None)) as partial_results:
+            for results in partial_results:
+                pass
+        return results
+
+    def stream(
+        self,
+        states: State | Sequence[State] | None = None,
+        *,
+        interval_s: float = 0.1,
+        num_simulations: int | None = None,
+        time_limit_s: float | None = None,
+    ) -> Iterator[Any]:
+        """Search, yielding what is known so far about every `interval_s` seconds, and at last the final result.
+
+        Partial results have `stats.stopped_by == "running"`. `stop` ends the search; leaving the loop does too.
+        """
+        return self._search(states, num_simulations, time_limit_s, interval_s=interval_s)
+
+    def stop(self) -> None:
+        """End the present run after the batches that are out; callable from any thread."""
+        self._stop_requested = True
+
+    def advance(self, actions: int | Sequence[int]) -> None:
+        """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed."""
+        forest = self._ready_forest()
+        moves = [index(actions)] if self._is_single else [index(action) for action in cast("Sequence[int]", actions)]
+        if len(moves) != len(self._states):
+            raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
+        # All are tried before any tree is changed.
+        states = [self.game.apply(state, action) for state, action in zip(self._states, moves, strict=True)]
+        for tree, action in enumerate(moves):
+            forest.advance(tree, action)
+        self._states = states
+
+    @property
+    def states(self) -> list[State]:
+        """The positions at the roots."""
+        return list(self._states)
+
+    # --- Closing ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Free the trees and end the threads; may be called more than once."""
+        self.stop()
+        self._is_closed = True
+        if not self._is_running:
+            self._forest = None
+
+    def __enter__(self) -> Search:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _search(
+        self,
+        states: State | Sequence[State] | None,
+        num_simulations: int | None,
+        time_limit_s: float | None,
+        *,
+        interval_s: float | None,
+    ) -> Iterator[Any]:
+        config = self.config
+        if num_simulations is not None or time_limit_s is not None:
+            config = config.replace(
+                num_simulations=config.num_simulations if num_simulations is None else num_simulations,
+                time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
+            )
+        self._check_idle()
+        start = perf_counter()
+        deadline = None if config.time_limit_s is None else start + config.time_limit_s
+        self._stop_requested = False
+        if states is not None:
+            self._plant(states)
+        forest, plan = self._ready_forest(), self._plan
+        assert plan is not None
+        self._check_unfinished(self._states)
+
+        stopped_by: StoppedBy = "budget"
+
+        def should_stop() -> bool:
+            nonlocal stopped_by
+            if self._stop_requested:
+                stopped_by = "stop"
+            elif deadline is not None and perf_counter() >= deadline:
+                stopped_by = "time"
+            return stopped_by != "budget"
+
+        session = Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
+        before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
+        self._is_running = True
+        try:
+            budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
+            forest.begin(budget, self._num_searches, 0, forest.num_trees)
+            self._num_searches += 1
+            next_report = start + interval_s if interval_s is not None else None
+            for _ in ENGINES[plan.engine](session):
+                if next_report is not None and perf_counter() >= next_report:
+                    yield self._results(session, plan, before, start, "running")
+                    next_report = perf_counter() + (interval_s or 0.0)
+        except _core.BadEvaluation as error:
+            raise EvaluatorError(self._explain(error, "the evaluator's answer cannot be used")) from None
+        except _core.GameFault as error:
+            raise GameError(self._explain(error, f"{self.game!r} broke its own rules")) from None
+        finally:
+            self._is_running = False
+            if self._is_closed:
+                self._forest = None
+        yield self._results(session, plan, before, start, stopped_by)
+
+    def _results(
+        self, session: Session, plan: Plan, before: tuple[Any, ...], start: float, stopped_by: StoppedBy
+    ) -> Any:
+        forest, port = session.forest, session.port
+        totals = forest.totals(0, forest.num_trees)
+        after = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
+        select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = (
+            new - old for new, old in zip(after, before, strict=True)
+        )
+        if stopped_by == "budget" and totals["full_trees"]:
+            stopped_by = "memory"
+        self.stats = stats = SearchStats(
+            engine=plan.engine,
+            engine_reason=plan.reason,
+            stopped_by=stopped_by,
+            num_trees=forest.num_trees,
+            leaves_per_tree=plan.leaves_per_tree,
+            pipeline=plan.pipeline,
+            num_threads=plan.num_threads,
+            simulations=totals["simulations"],
+            nn_batches=nn_batches,
+            nn_positions=nn_positions,
+            batch_fill=nn_positions / session.num_places if session.num_places else 0.0,
+            collisions=totals["collisions"],
+            terminal_hits=totals["terminal_hits"],
+            max_depth=totals["max_depth"],
+            mean_depth=totals["depth_sum"] / max(totals["simulations"], 1),
+            nodes=totals["nodes"],
+            bytes=totals["bytes"],
+            select_s=select_s,
+            encode_s=encode_s,
+            evaluate_s=evaluate_s,
+            complete_s=complete_s,
+            total_s=perf_counter() - start,
+        )
+        visits, priors, qs, values, lines = forest.roots(0, forest.num_trees)
+        results = [
+            SearchResult(
+                game=self.game,
+                state=state,
+                visits=visits[tree],
+                prior=priors[tree],
+                q=qs[tree],
+                value=value,
+                principal_variation=lines[tree],
+                temperature=self.config.temperature,
+                random_key=(self.config.seed, tree, self._num_searches - 1),
+                stats=stats,
+            )
+            for tree, (state, value) in enumerate(zip(self._states, values.tolist(), strict=True))
+        ]
+        return results[0] if self._is_single else results
+
+    def _plant(self, states: State | Sequence[State]) -> None:
+        """Make `states` the roots of fresh trees."""
+        is_single = isinstance(states, State)
+        roots = [states] if isinstance(states, State) else list(states)
+        if not roots:
+            raise SearchError("there is no position to search: the list of states is empty")
+        for tree, state in enumerate(roots):
+            if not isinstance(state, State) or state.game != self.game:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r}")
+        self._check_unfinished(roots)
+        if self._forest is None or self._forest.num_trees != len(roots):
+            self._forest = self._make_forest(len(roots))
+        for tree, state in enumerate(roots):
+            self._forest.reset(tree, state.data)
+        self._states, self._is_single = roots, is_single
+
+    def _make_forest(self, num_trees: int) -> _core.Forest:
+        config = self.config
+        self._plan = plan = make_plan(config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
+        parent = config.first_play == "parent"
+        max_memory = config.max_memory or int(_SHARE_OF_SPARE_MEMORY * spare_memory())
+        try:
+            return _core.Forest(
+                self.game.native,
+                num_trees,
+                c_puct=config.c_puct,
+                in_flight=config.in_flight,
+                virtual_loss=config.virtual_loss,
+                first_play_parent=parent,
+                first_play_value=config.first_play_reduction if parent else float(config.first_play),
+                share_collisions=config.on_collision == "share",
+                leaves_per_tree=plan.leaves_per_tree,
+                max_depth=config.max_depth or 0,
+                dirichlet_alpha=config.dirichlet_alpha,
+                dirichlet_fraction=config.dirichlet_fraction,
+                seed=config.seed,
+                num_threads=plan.num_threads,
+                max_memory=max_memory,
+            )
+        except (ValueError, RuntimeError) as error:
+            raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
+
+    def _check_idle(self) -> None:
+        if self._is_closed:
+            raise SearchError("this search is closed")
+        if self._is_running:
+            raise SearchError("this search is running: finish its run or stream first, or use another Search")
+
+    def _ready_forest(self) -> _core.Forest:
+        self._check_idle()
+        if self._forest is None:
+            raise SearchError("there is no position yet: run(state) first")
+        return self._forest
+
+    def _check_unfinished(self, states: Sequence[State]) -> None:
+        for tree, state in enumerate(states):
+            if self.game.to_play(state) == TERMINAL:
+                which = "the position" if len(states) == 1 else f"position {tree}"
+                raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
+
+    def _explain(self, error: Exception, what: str) -> str:
+        message, tree, actions = error.args
+        moves = self.game.moves_to_text(actions)
+        where = f"tree {tree}" + (f" after {moves}" if moves else ", the root")
+        try:
+            state = self._states[tree]
+            for action in actions:
+                state = self.game.apply(state, action)
+        except (IllegalMoveError, GameError):
+            return f"{what}: {message} ({where})"
+        return f"{what}: {message} ({where})\n{state}"

@@ -1,0 +1,60 @@
+"""What a search did and where its time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStats:
+    """Counts and seconds of one `Search.run`, over all its trees."""
+
+    engine: str
+    """The engine that ran."""
+    engine_reason: str
+    """Why that one."""
+    stopped_by: StoppedBy
+    """What ended it: "budget" (all simulations done), "time", "memory" (at least one tree used up its share), "stop"
+    (`Search.stop`), or "running" for a partial result."""
+    num_trees: int
+    leaves_per_tree: int
+    """K in force."""
+    pipeline: int
+    """Batches out at once."""
+    num_threads: int
+    """Threads that grew trees."""
+
+    simulations: int
+    nn_batches: int
+    """Calls of the evaluator."""
+    nn_positions: int
+    """Rows evaluated: one per expanded node."""
+    batch_fill: float
+    """Rows evaluated as a share of the rows that the batches had room for."""
+    collisions: int
+    """Selections that met a leaf already waiting."""
+    terminal_hits: int
+    """Simulations that ended in a finished game."""
+    max_depth: int
+    """Moves from the root to the deepest leaf."""
+    mean_depth: float
+    """The same, averaged over simulations."""
+    nodes: int
+    """Nodes in the trees now, those kept from earlier searches included."""
+    bytes: int
+    """Memory those nodes occupy."""
+
+    select_s: float
+    encode_s: float
+    evaluate_s: float
+    """Seconds this thread spent in the evaluator or waiting for it."""
+    complete_s: float
+    total_s: float
+
+    @property
+    def simulations_per_second(self) -> float:
+        """Over the whole run."""
+        return self.simulations / self.total_s if self.total_s > 0 else 0.0

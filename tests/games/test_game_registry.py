@@ -1,0 +1,172 @@
+"""Games by name, their options, and games as values."""
+
+from __future__ import annotations
+
+import pickle
+from importlib import import_module
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_games import CASES, PLAIN_GAMES, case_name
+
+from windrow import _core
+from windrow.errors import GameError, UnknownKeyError
+from windrow.games import NativeGame, State, game_names, make_game
+from windrow.games.registry import GAMES
+
+
+def test_every_registered_game_is_tested():
+    """Whoever adds a game adds it to plain_games.py, and so to all tests of this folder."""
+    assert {name for name, _ in CASES} == set(game_names())
+    assert set(PLAIN_GAMES) == set(game_names())
+
+
+def test_every_native_game_is_registered():
+    assert set(_core.game_names()) <= set(game_names())
+
+
+@pytest.mark.parametrize("name", game_names())
+def test_every_entry_loads(name):
+    module, _, attribute = GAMES[name].partition(":")
+    assert callable(getattr(import_module(module), attribute))
+    assert make_game(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("conect4", r"unknown game 'conect4'\. Did you mean 'connect4'\? The games are .*othello"),
+        ("Othello", r"Did you mean 'othello'\?"),
+        ("chess", r"unknown game 'chess'\. The games are connect4, gomoku"),
+    ],
+)
+def test_unknown_names(name, message):
+    with pytest.raises(GameError, match=message):
+        make_game(name)
+
+
+def test_native_game_knows_only_native_games():
+    with pytest.raises(GameError, match=r"unknown built-in game 'gomuku'\. Did you mean 'gomoku'\?"):
+        NativeGame("gomuku")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "connect4",
+            {"row": 5},
+            r"connect4 has no option 'row'\. Did you mean 'rows'\?.* are rows, columns, connect\.",
+        ),
+        ("gomoku", {"colour": "x"}, r"gomoku has no option 'colour'\. The options of gomoku are size, rule\."),
+        ("othello", {"size": 6}, r"othello has no option 'size'\. There are no options of othello\."),
+    ],
+)
+def test_unknown_options(name, options, message):
+    with pytest.raises(UnknownKeyError, match=message):
+        make_game(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("connect4", {"rows": 1}, r"connect4: rows must be an integer from 2 to 31, not 1\."),
+        ("connect4", {"columns": 22}, r"connect4: columns must be an integer from 2 to 21, not 22\."),
+        ("connect4", {"connect": 8}, r"connect4: connect must be an integer from 2 to 7, not 8\."),
+        (
+            "connect4",
+            {"rows": 9},
+            r"\(rows \+ 1\) \* columns must be at most 64, not 70; with columns=7 rows can be .* 8",
+        ),
+        ("connect4", {"rows": "six"}, r"rows must be an integer from 2 to 31, not 'six'\."),
+        ("connect4", {"rows": True}, r"rows must be an integer from 2 to 31, not 'True'\."),
+        ("connect4", {"rows": 6.0}, r"rows must be an integer from 2 to 31, not '6.0'\."),
+        ("connect4", {"rows": 2**80}, r"rows must be an integer from 2 to 31, not '1208925819614629174706176'\."),
+        ("gomoku", {"size": 4}, r"gomoku: size must be an integer from 5 to 19, not 4\."),
+        ("gomoku", {"size": 20}, r"gomoku: size must be an integer from 5 to 19, not 20\."),
+        ("gomoku", {"rule": "renju"}, r"gomoku: rule must be 'freestyle' or 'standard', not 'renju'\."),
+        ("gomoku", {"rule": 1}, r"gomoku: rule must be 'freestyle' or 'standard', not 1\."),
+    ],
+)
+def test_impossible_values(name, options, message):
+    with pytest.raises(GameError, match=message):
+        make_game(name, **options)
+
+
+@pytest.mark.parametrize("rows", range(2, 32))
+def test_connect4_of_every_height(rows):
+    """Shifts stay below 64 and lines fit the board, whatever `connect` is."""
+    columns = min(64 // (rows + 1), 21)
+    for connect in range(2, max(rows, columns) + 1):
+        game = make_game("connect4", rows=rows, columns=columns, connect=connect)
+        upright = [move for pair in range(connect) for move in (0, 1)][: 2 * connect - 1]
+        if connect <= rows:
+            assert str(game.state_from_moves(upright)).endswith("x wins")
+            assert str(game.state_from_moves(upright[:-1])).endswith("x to move")
+
+
+def test_repr():
+    assert repr(make_game("connect4")) == "connect4(rows=6, columns=7, connect=4)"
+    assert repr(make_game("gomoku", rule="standard", size=9)) == "gomoku(size=9, rule='standard')"
+    assert repr(make_game("othello")) == "othello()"
+    assert repr(make_game("tictactoe").state_from_moves("a1")) == "<State of tictactoe(): o to move>"
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_games_and_states_are_values(case):
+    game, twin = make_game(case[0], **case[1]), make_game(case[0], **case[1])
+    assert game == twin
+    assert hash(game) == hash(twin)
+    assert game.initial_state() == twin.initial_state()
+    assert hash(game.initial_state()) == hash(twin.initial_state())
+    assert twin.legal_actions(game.initial_state()) == game.legal_actions(game.initial_state())
+
+
+def test_different_options_make_different_games():
+    games = {make_game("gomoku"), make_game("gomoku", size=15), make_game("gomoku", size=9), make_game("othello")}
+    assert len(games) == 3
+    assert make_game("gomoku") != "gomoku"
+    assert make_game("connect4").initial_state() != make_game("connect4", connect=5).initial_state()
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_games_and_states_can_be_pickled(case):
+    game = make_game(case[0], **case[1])
+    state = game.apply(game.initial_state(), game.legal_actions(game.initial_state())[-1])
+    assert pickle.loads(pickle.dumps(game)) == game
+    copy = pickle.loads(pickle.dumps(state))
+    assert copy == state
+    assert str(copy) == str(state)
+
+
+def test_the_core_checks_what_it_is_given():
+    game = _core.make_game("connect4", {})
+    for method in (game.to_play, game.legal_actions, game.returns, game.observe, game.hash, game.render):
+        with pytest.raises(ValueError, match="a state of connect4 has 24 bytes, not 2"):
+            method(b"ab")
+    with pytest.raises(ValueError, match="24 bytes"):
+        game.apply(b"ab", 0)
+    with pytest.raises(ValueError, match="action 7 does not exist; the actions of connect4 are 0 to 6"):
+        game.apply(game.initial_state(), 7)
+    with pytest.raises(ValueError, match="action -1 does not exist"):
+        game.action_name(-1)
+    with pytest.raises(IndexError, match="symmetries 0 to 1"):
+        game.symmetry(2)
+    with pytest.raises(ValueError, match="no built-in game 'go'"):
+        _core.make_game("go", {})
+    with pytest.raises(ValueError, match="no option 'x'"):
+        _core.make_game("connect4", {"x": 1})
+
+
+@given(st.data(), st.sampled_from(game_names()))
+def test_no_bytes_whatever_break_the_core(data, name):
+    """Nonsense in gives nonsense out, but never an access outside the arrays."""
+    game = make_game(name)
+    size = game.native.state_bytes
+    state = State(game, data.draw(st.binary(min_size=size, max_size=size)))
+    game.to_play(state)
+    game.hash(state)
+    game.render(state)
+    assert game.observe(state).shape == game.observation
+    assert set(game.legal_actions(state)) <= set(range(game.num_actions))
