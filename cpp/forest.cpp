@@ -49,16 +49,17 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   if (game.num_players < 1 || game.num_players > 2) {
     throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
   }
-  if (game.num_actions > kMaxInFlight - kEdgePadding) throw std::invalid_argument("the game has too many actions");
+  if (game.num_actions > kMaxInFlight - kLanes) throw std::invalid_argument("the game has too many actions");
+  trees_.reserve(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
-    trees_.push_back(std::make_unique<Tree>(game_, i, reservation_.slice(i), reservation_.slice_bytes()));
+    trees_.emplace_back(game_, i, reservation_.slice(i), reservation_.slice_bytes());
   }
 }
 
 // --- Roots -----------------------------------------------------------------------------------------------------
 
 Tree& Forest::checked_tree(int32_t index, const char* verb) {
-  Tree& tree = *trees_.at(static_cast<size_t>(index));
+  Tree& tree = trees_.at(static_cast<size_t>(index));
   if (tree.num_batches_out > 0) {
     throw std::logic_error(std::string("cannot ") + verb + " a tree whose leaves are out for evaluation");
   }
@@ -80,9 +81,9 @@ void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_
 }
 
 bool Forest::has_work(int32_t first, int32_t last) const {
-  return std::any_of(trees_.begin() + first, trees_.begin() + last, [](const std::unique_ptr<Tree>& tree) {
-    const NodeKind kind = tree->node(tree->root()).kind;
-    return kind == NodeKind::kNew || (kind == NodeKind::kExpanded && tree->remaining() > 0);
+  return std::any_of(trees_.begin() + first, trees_.begin() + last, [](const Tree& tree) {
+    const NodeKind kind = tree.node(tree.root()).kind;
+    return kind == NodeKind::kNew || (kind == NodeKind::kExpanded && tree.remaining() > 0);
   });
 }
 
@@ -116,7 +117,7 @@ Batch& Forest::take_batch() {
 
 void Forest::give_back(Batch& batch) {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
-    --trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)]->num_batches_out;
+    --trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)].num_batches_out;
   }
   batch.is_out = false;
   --num_batches_out_;
@@ -131,7 +132,7 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
     if (turn_ < first || turn_ >= last) turn_ = first;
     int64_t rows = 0;
     for (int32_t i = 0; i < count; ++i) {
-      Tree& tree = *trees_[static_cast<size_t>(turn_)];
+      Tree& tree = trees_[static_cast<size_t>(turn_)];
       if (is_ready(tree, overlap)) {
         const bool is_new = tree.node(tree.root()).kind == NodeKind::kNew;
         const int64_t wanted = is_new ? 1 : std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
@@ -166,18 +167,30 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
   }
   // 4. Write the observations.
   const Timer timer(seconds_.encode);
-  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
-    for (int32_t i = begin; i < end; ++i) {
-      const Round& round = batch.rounds[static_cast<size_t>(i)];
-      const Tree& tree = *trees_[static_cast<size_t>(round.tree)];
-      float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
-      for (const Ref leaf : round.leaves) {
-        game_.observe(game_.self, tree.state_of(leaf), row);
-        row += game_.observation_floats;
-      }
+  for_each_round(batch, [&](Round& round) {
+    const Tree& tree = trees_[static_cast<size_t>(round.tree)];
+    float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
+    for (const Ref leaf : round.leaves) {
+      game_.observe(game_.self, tree.state_of(leaf), row);
+      row += game_.observation_floats;
     }
   });
   return batch;
+}
+
+// fn(round) for every round of a batch, on the pool. The leaves of the rounds ahead are fetched meanwhile.
+template <class Fn>
+void Forest::for_each_round(Batch& batch, const Fn& fn) {
+  constexpr int32_t kAhead = 6;
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    for (int32_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) {
+        const Round& ahead = batch.rounds[static_cast<size_t>(i + kAhead)];
+        if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch_path(ahead.leaves.front());
+      }
+      fn(batch.rounds[static_cast<size_t>(i)]);
+    }
+  });
 }
 
 int32_t Forest::piece_size(int32_t count) const {
@@ -240,7 +253,7 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
   const auto take_next_tree = [&](Cursor& cursor) {
     while (next < end) {
       cursor.round = &batch.rounds[static_cast<size_t>(next++)];
-      cursor.tree = trees_[static_cast<size_t>(cursor.round->tree)].get();
+      cursor.tree = &trees_[static_cast<size_t>(cursor.round->tree)];
       if (start_round(cursor, batch)) return true;
     }
     return false;
@@ -316,7 +329,7 @@ void Forest::copy_states(const Batch& batch, std::byte* states) const {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
     for (const Ref leaf : round.leaves) {
-      std::memcpy(states, trees_[static_cast<size_t>(round.tree)]->state_of(leaf), size);
+      std::memcpy(states, trees_[static_cast<size_t>(round.tree)].state_of(leaf), size);
       states += size;
     }
   }
@@ -327,7 +340,7 @@ void Forest::copy_states(const Batch& batch, std::byte* states) const {
 void Forest::check_evaluation(const Batch& batch, const float* logits, const float* values) const {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
-    const Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+    const Tree& tree = trees_[static_cast<size_t>(round.tree)];
     int32_t row = round.first_row;
     for (const Ref leaf : round.leaves) {
       const auto bad = [&](const std::string& what) {
@@ -363,14 +376,12 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
       throw;
     }
   }
-  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
-    for (int32_t i = begin; i < end; ++i) complete_round(batch.rounds[static_cast<size_t>(i)], logits, values);
-  });
+  for_each_round(batch, [&](Round& round) { complete_round(round, logits, values); });
   give_back(batch);
 }
 
 void Forest::complete_round(Round& round, const float* logits, const float* values) {
-  Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+  Tree& tree = trees_[static_cast<size_t>(round.tree)];
   int32_t row = round.first_row;
   for (const Ref leaf : round.leaves) {
     tree.write_priors(leaf, logits + static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions));
@@ -387,7 +398,7 @@ void Forest::cancel(Batch& batch) {
   if (!batch.is_out) return;
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
-    Tree& tree = *trees_[static_cast<size_t>(round.tree)];
+    Tree& tree = trees_[static_cast<size_t>(round.tree)];
     for (const Ref leaf : round.leaves) tree.node(leaf).kind = NodeKind::kNew;
     for (const Ref leaf : round.simulations) {
       tree.unmark(leaf);
@@ -403,7 +414,7 @@ void Forest::cancel_all() {
 
 size_t Forest::bytes() const {
   size_t total = 0;
-  for (const std::unique_ptr<Tree>& tree : trees_) total += tree->bytes();
+  for (const Tree& tree : trees_) total += tree.bytes();
   return total;
 }
 

@@ -102,7 +102,7 @@ class Forest {
   // The states of a batch's leaves, one row of state_bytes each.
   void copy_states(const Batch& batch, std::byte* states) const;
 
-  const Tree& tree(int32_t index) const { return *trees_.at(static_cast<size_t>(index)); }
+  const Tree& tree(int32_t index) const { return trees_.at(static_cast<size_t>(index)); }
   int32_t num_batches_out() const { return num_batches_out_; }
   // Whether some tree in [first, last) has simulations left to select.
   bool has_work(int32_t first, int32_t last) const;
@@ -124,12 +124,14 @@ class Forest {
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void complete_round(Round& round, const float* logits, const float* values);
   Tree& checked_tree(int32_t index, const char* verb);
+  template <class Fn>
+  void for_each_round(Batch& batch, const Fn& fn);
   int32_t piece_size(int32_t count) const;
 
   const GameTable game_;
   const ForestOptions options_;
   Reservation reservation_;
-  std::vector<std::unique_ptr<Tree>> trees_;
+  std::vector<Tree> trees_;
   std::vector<std::unique_ptr<Batch>> batches_;
   int64_t next_serial_ = 0;
   int32_t num_batches_out_ = 0;

@@ -8,39 +8,55 @@
 // that adds legal actions one by one and a GPU that adds all lanes in a tree get the same bits.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
+#include "lanes.h"
+
 namespace windrow {
 
 // Rounds to the nearest integer, ties to even, for |x| < 2^22 (float) and 2^51 (double): adding 1.5 * 2^23 (2^52)
-// leaves no room for a fraction. Vectorizes on every instruction set, which std::nearbyint does not.
-inline float round_small(float x) { return (x + 12582912.0f) - 12582912.0f; }
+// leaves no room for a fraction. One instruction sequence for scalars and lanes on every instruction set.
+template <class Floats>
+inline Floats round_small(Floats x) {
+  return (x + 12582912.0f) - 12582912.0f;
+}
 inline double round_small(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+inline Double4 round_small(Double4 x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+
+// 2^n for whole n in [-126, 127].
+inline float power_of_two(float n) {
+  const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return power;
+}
+inline Float4 power_of_two(Float4 n) {
+  const Int4 bits = (convert<Int4>(n) + 127) << 23;
+  return load<Float4>(&bits);
+}
 
 // Below this, a softmax weight rounds to zero anyway (see kWeightScale).
 inline constexpr float kExpFloor = -32.0f;
 
 // e^x in float32 for x in [kExpFloor, 0]. ln 2 is split so that n * kLn2High is exact; on the rest, at most ln(2)/2
 // away from 0, the Taylor series to x^7 is closer than half a unit in the last place.
-inline float exp32(float x) {
+template <class Floats>
+inline Floats exp32(Floats x) {
   constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440054690583e-4f;
-  const float n = round_small(x * kLog2E);
-  const float r = (x - n * kLn2High) - n * kLn2Low;
-  float sum = 1.0f / 5040.0f;
-  sum = sum * r + 1.0f / 720.0f;
+  const Floats n = round_small(x * kLog2E);
+  const Floats r = (x - n * kLn2High) - n * kLn2Low;
+  Floats sum = r * (1.0f / 5040.0f) + 1.0f / 720.0f;
   sum = sum * r + 1.0f / 120.0f;
   sum = sum * r + 1.0f / 24.0f;
   sum = sum * r + 1.0f / 6.0f;
   sum = sum * r + 0.5f;
   sum = sum * r + 1.0f;
   sum = sum * r + 1.0f;
-  const int32_t exponent_bits = (static_cast<int32_t>(n) + 127) << 23;
-  float scale;
-  std::memcpy(&scale, &exponent_bits, sizeof scale);
-  return sum * scale;
+  return sum * power_of_two(n);
 }
 
 // Weights are rounded to multiples of 2^-36 of the largest: 2^17 of them still add up exactly in a float64.
@@ -49,23 +65,38 @@ inline constexpr double kWeightScale = 68719476736.0;
 // The law's softmax over `count` logits, in place. Returns false, leaving rubbish, if a logit is not finite.
 inline bool softmax(float* values, int32_t count) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  float largest = -kLargest;
-  bool is_finite = true;
-  for (int32_t i = 0; i < count; ++i) {
-    is_finite &= std::fabs(values[i]) <= kLargest;  // false for NaN too
-    largest = values[i] > largest ? values[i] : largest;
+  // A group that is not full is filled up with the smallest logit, whose weight is zero.
+  const auto load_group = [&](int32_t begin) {
+    if (begin + kLanes <= count) return load<Float4>(values + begin);
+    Float4 lanes = Float4{} - kLargest;
+    for (int32_t lane = 0; begin + lane < count; ++lane) lanes[lane] = values[begin + lane];
+    return lanes;
+  };
+  const auto store_group = [&](int32_t begin, Float4 lanes) {
+    if (begin + kLanes <= count) return store(values + begin, lanes);
+    for (int32_t lane = 0; begin + lane < count; ++lane) values[begin + lane] = lanes[lane];
+  };
+  Float4 largest_lanes = {-kLargest, -kLargest, -kLargest, -kLargest};
+  Int4 is_finite = {-1, -1, -1, -1};
+  for (int32_t begin = 0; begin < count; begin += kLanes) {
+    const Float4 logits = load_group(begin);
+    is_finite &= (logits >= -kLargest) & (logits <= kLargest);  // false for NaN too
+    largest_lanes = logits > largest_lanes ? logits : largest_lanes;
   }
-  if (!is_finite) return false;
-  double total = 0.0;
-  for (int32_t i = 0; i < count; ++i) {
-    const float shifted = values[i] - largest;
-    const float power = exp32(shifted < kExpFloor ? kExpFloor : shifted);
-    const double weight = round_small(static_cast<double>(power) * kWeightScale);
-    total += weight;
-    values[i] = static_cast<float>(weight);
+  if (!(is_finite[0] & is_finite[1] & is_finite[2] & is_finite[3])) return false;
+  const float largest =
+      std::max(std::max(largest_lanes[0], largest_lanes[1]), std::max(largest_lanes[2], largest_lanes[3]));
+  Double4 totals = {};
+  for (int32_t begin = 0; begin < count; begin += kLanes) {
+    const Float4 shifted = load_group(begin) - largest;
+    const Float4 floor = Float4{} + kExpFloor;
+    const Float4 powers = exp32(shifted < floor ? floor : shifted);
+    const Double4 weights = round_small(convert<Double4>(powers) * kWeightScale);
+    totals += weights;
+    store_group(begin, convert<Float4>(weights));
   }
-  const float sum = static_cast<float>(total);
-  for (int32_t i = 0; i < count; ++i) values[i] /= sum;
+  const float sum = static_cast<float>((totals[0] + totals[1]) + (totals[2] + totals[3]));
+  for (int32_t begin = 0; begin < count; begin += kLanes) store_group(begin, load_group(begin) / sum);
   return true;
 }
 

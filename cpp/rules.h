@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "lanes.h"
+
 namespace windrow {
 
 // How a simulation that was selected but not yet backed up changes Q; see `in_flight` in windrow.SearchConfig.
@@ -31,9 +33,8 @@ struct Rules {
   float first_play_value = 0.0f;  // the constant of either kind
 };
 
-// The edges of one node, as arrays. `count` is a multiple of kEdgePadding; padding has prior -infinity, so that its
+// The edges of one node, as arrays. `count` is a multiple of kLanes; padding has prior -infinity, so that its
 // score is -infinity (or NaN at c_puct 0) and never the best.
-inline constexpr int32_t kEdgePadding = 4;
 inline constexpr float kPaddingPrior = -std::numeric_limits<float>::infinity();
 
 struct EdgeStatistics {
@@ -44,41 +45,42 @@ struct EdgeStatistics {
   const uint16_t* in_flight;  // I
 };
 
+// Q of four edges.
 template <InFlight kRule>
-inline float edge_q(double value_sum, int32_t visits, int32_t in_flight, float virtual_loss, float first_play) {
-  const int32_t denominator = kRule == InFlight::kVisits ? visits : visits + in_flight;
-  float numerator = static_cast<float>(value_sum);
-  if constexpr (kRule == InFlight::kLoss) numerator -= virtual_loss * static_cast<float>(in_flight);
-  // Written without a branch so that it vectorizes; 0/0 is computed and thrown away.
-  const float q = numerator / static_cast<float>(denominator);
-  return denominator > 0 ? q : first_play;
+inline Float4 edge_q(Double4 value_sum, Int4 visits, Int4 in_flight, float virtual_loss, float first_play) {
+  const Int4 denominator = kRule == InFlight::kVisits ? visits : visits + in_flight;
+  Float4 numerator = convert<Float4>(value_sum);
+  if constexpr (kRule == InFlight::kLoss) numerator -= virtual_loss * convert<Float4>(in_flight);
+  // Where nothing is known 0/0 is computed and thrown away.
+  const Float4 q = numerator / convert<Float4>(denominator);
+  return denominator > 0 ? q : Float4{} + first_play;
 }
 
 // The index of the best edge. `root` is sqrt(N(s) + I(s)).
 template <InFlight kRule>
 inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float root, float virtual_loss, float first_play) {
-  constexpr int32_t kBlock = 32;
-  float scores[kBlock];
-  float best = -std::numeric_limits<float>::infinity();
-  int32_t best_index = 0;
-  for (int32_t begin = 0; begin < edges.count; begin += kBlock) {
-    const int32_t size = edges.count - begin < kBlock ? edges.count - begin : kBlock;
-    for (int32_t group = 0; group < size; group += kEdgePadding) {
-      for (int32_t lane = 0; lane < kEdgePadding; ++lane) {
-        const int32_t i = begin + group + lane, visits = edges.visits[i], in_flight = edges.in_flight[i];
-        const float q = edge_q<kRule>(edges.value_sum[i], visits, in_flight, virtual_loss, first_play);
-        const float u = c_puct * edges.prior[i] * root / static_cast<float>(1 + visits + in_flight);
-        scores[group + lane] = q + u;
-      }
-    }
-    for (int32_t i = 0; i < size; ++i) {
-      if (scores[i] > best) {
-        best = scores[i];
-        best_index = begin + i;
-      }
-    }
+  Float4 best = Float4{} - std::numeric_limits<float>::infinity();
+  Int4 best_index = {};
+  Int4 index = {0, 1, 2, 3};
+  for (int32_t i = 0; i < edges.count; i += kLanes, index += kLanes) {
+    const Int4 visits = load<Int4>(edges.visits + i);
+    const Int4 in_flight = convert<Int4>(load<Short4>(edges.in_flight + i));
+    const Float4 q = edge_q<kRule>(load<Double4>(edges.value_sum + i), visits, in_flight, virtual_loss, first_play);
+    const Float4 u = c_puct * load<Float4>(edges.prior + i) * root / convert<Float4>(1 + visits + in_flight);
+    const Float4 score = q + u;
+    const Int4 is_better = score > best;
+    best = is_better ? score : best;
+    best_index = is_better ? index : best_index;
   }
-  return best_index;
+  // Within a lane the first of equals has won; between lanes the lowest index must.
+  float top = best[0];
+  int32_t top_index = best_index[0];
+  for (int32_t lane = 1; lane < kLanes; ++lane) {
+    const bool is_better = best[lane] > top || (best[lane] == top && best_index[lane] < top_index);
+    top = is_better ? best[lane] : top;
+    top_index = is_better ? best_index[lane] : top_index;
+  }
+  return top_index;
 }
 
 }  // namespace windrow

@@ -3,7 +3,7 @@
 // A node is one block of cache lines, made when the node is first reached and never moved until the root advances:
 //
 //   | Node 40 B | state | value_sum f64 x n | prior f32 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
-//   | action u16 x n |                                           n = legal actions, padded to kEdgePadding
+//   | action u16 x n |                                           n = legal actions, padded to kLanes
 //
 // With Connect-4 that is exactly four lines. Edges hold the statistics; a child is found by its position in the slice
 // (a Ref, in lines), and a node knows its parent, so a leaf alone names the whole path of a simulation. Blocks lie in
@@ -185,18 +185,17 @@ class Tree {
 
   // --- Putting answers back ------------------------------------------------------------------------------------
 
-  // Writes the priors of a leaf: the law's softmax over its legal logits. Returns the first legal action whose logit
-  // is not finite, or -1 if all are. Changes nothing another simulation could see before `expand`.
-  int32_t write_priors(Ref leaf, const float* logits) {
+  // Writes the priors of a leaf: the law's softmax over its legal logits, which must be finite. Changes nothing another
+  // simulation could see before `expand`.
+  void write_priors(Ref leaf, const float* logits) {
     Node& at = node(leaf);
     const uint16_t* actions = actions_of(at);
     float* priors = priors_of(at);
     for (int32_t edge = 0; edge < at.num_edges; ++edge) priors[edge] = logits[actions[edge]];
-    if (softmax(priors, at.num_edges)) return -1;
-    for (int32_t edge = 0; edge < at.num_edges; ++edge) {
-      if (!std::isfinite(logits[actions[edge]])) return actions[edge];
-    }
-    return -1;
+    // Whole groups of lanes; the padding gets its own value back afterwards.
+    std::fill(priors + at.num_edges, priors + at.num_slots, -std::numeric_limits<float>::max());
+    softmax(priors, at.num_slots);
+    std::fill(priors + at.num_edges, priors + at.num_slots, kPaddingPrior);
   }
 
   // Makes a waiting leaf, its priors already written, a node simulations can pass.
@@ -260,6 +259,7 @@ class Tree {
   size_t bytes() const { return used_lines_ * kLineBytes; }
   int32_t index() const { return index_; }
   RandomKey key() const { return key_; }
+  void prefetch_path(Ref leaf) const { prefetch(leaf); }
   void prefetch(Ref ref) const {
     const std::byte* block = base_ + ref * kLineBytes;
     for (size_t line = 0; line < 4; ++line) __builtin_prefetch(block + line * kLineBytes, 1);
@@ -293,7 +293,7 @@ class Tree {
   uint16_t* actions_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
   static constexpr size_t kEdgeBytes = 24;
 
-  static int32_t padded(int32_t count) { return (count + kEdgePadding - 1) / kEdgePadding * kEdgePadding; }
+  static int32_t padded(int32_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
   size_t block_lines(int32_t num_slots) const {
     return to_lines(sizeof(Node) + static_cast<size_t>(game_->state_bytes) +
                     kEdgeBytes * static_cast<size_t>(num_slots));

@@ -75,7 +75,7 @@ class Connect4Rules {
     state.occupied |= stone;
     state.mine = state.occupied ^ mover;
     state.winner = is_won ? state.to_play : kNobody;
-    state.to_play = is_won | (state.occupied == full_) ? kTerminal : 1 - state.to_play;
+    state.to_play = (is_won | (state.occupied == full_)) ? kTerminal : 1 - state.to_play;
   }
 
   void returns(const State& state, float* values) const { write_returns(state.winner, values); }

@@ -1,10 +1,7 @@
 """windrow: neural Monte-Carlo tree search for your own game and your own network.
 
-    import windrow
-
-    game = windrow.make_game("connect4")
-    search = windrow.Search(game, windrow.evaluators.RolloutEvaluator(), windrow.SearchConfig(num_simulations=400))
-    print(search.run(game.state_from_moves("4453")).table())
+`make_game` makes a game, `windrow.evaluators` turns a network into an evaluator, `Search` with a `SearchConfig`
+searches positions, and `SearchResult` says what was found.
 """
 
 from importlib.metadata import version

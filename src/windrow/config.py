@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Literal, TypeAlias, get_args
 
 from windrow.errors import ConfigError, UnknownKeyError
@@ -113,7 +114,8 @@ class SearchConfig:
             raise ConfigError("a search needs an end: set num_simulations, time_limit_s, or both")
         if self.engine == "sequential" and self.leaves_per_tree not in (None, 1):
             raise ConfigError(
-                f'the sequential engine has one leaf in flight, not leaves_per_tree={self.leaves_per_tree}: choose engine="batched"'
+                f"the sequential engine has one leaf in flight, not leaves_per_tree={self.leaves_per_tree}: "
+                'choose engine="batched"'
             )
 
     def replace(self, **changes: Any) -> SearchConfig:
@@ -130,12 +132,13 @@ class SearchConfig:
             raise ConfigError(f"{key} cannot be {value!r}. {explain_unknown(str(value), known, what='choices')}")
 
     def _check_integer(self, key: str, low: int, high: int) -> None:
-        value = getattr(self, key)
-        if value is None and any(field.name == key and "None" in str(field.type) for field in dataclasses.fields(self)):
+        if (value := getattr(self, key)) is None and key != "seed":
             return
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ConfigError(f"{key} must be a whole number, not {value!r}")
-        if not low <= value <= high:
+        try:
+            number = index(None if isinstance(value, bool) else value)  # pyright: ignore[reportArgumentType]
+        except TypeError:
+            raise ConfigError(f"{key} must be a whole number, not {value!r}") from None
+        if not low <= number <= high:
             raise ConfigError(f"{key} must be from {low} to {high}, not {value}")
 
     def _check_number(self, key: str, low: float, high: float, *, hint: str = "") -> None:

@@ -1,4 +1,4 @@
-"""exp, log, softmax and random numbers with one meaning in every language: the NumPy twin of cpp/numerics.h, cpp/random.h.
+"""exp, log, softmax and random numbers with one meaning in every language: cpp/numerics.h and cpp/random.h in NumPy.
 
 Nothing here calls a math library beyond sqrt: only operations that IEEE 754 rounds the same way everywhere, in the
 order written. The sum of a softmax is taken over integers held in float64, so it is exact and its order is free.
@@ -18,7 +18,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _F = np.float32
 _LOG2_E, _LN2_HIGH, _LN2_LOW = _F(1.44269504088896341), _F(0.693359375), _F(-2.12194440054690583e-4)
-_TAYLOR = tuple(_F(1) / _F(math.factorial(k)) for k in (7, 6, 5, 4, 3, 2, 1, 0))
+_TAYLOR = np.array([1 / math.factorial(k) for k in (7, 6, 5, 4, 3, 2, 1, 0)], np.float32)
 _EXP_FLOOR = _F(-32)
 _WEIGHT_SCALE = 2.0**36
 
@@ -27,9 +27,9 @@ def exp32(x: FloatArray) -> FloatArray:
     """e^x in float32, for x in [-32, 0]."""
     n = np.rint(x * _LOG2_E)
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    total = np.full_like(r, _TAYLOR[0])
+    total: FloatArray = np.full_like(r, _TAYLOR[0])
     for coefficient in _TAYLOR[1:]:
-        total = total * r + coefficient
+        total = total * r + _F(coefficient)
     return np.ldexp(total, n.astype(np.int32))
 
 
@@ -37,7 +37,7 @@ def softmax(logits: FloatArray) -> FloatArray:
     """The law's softmax over the legal logits of one position, [n] float32, all finite."""
     powers = exp32(np.maximum(logits - logits.max(), _EXP_FLOOR))
     weights = np.rint(powers.astype(np.float64) * _WEIGHT_SCALE)
-    return weights.astype(np.float32) / _F(weights.sum())
+    return np.divide(weights.astype(np.float32), _F(weights.sum()), dtype=np.float32)
 
 
 def log64(x: float) -> float:

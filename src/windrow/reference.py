@@ -16,7 +16,10 @@ from windrow.evaluators.protocol import GameAware
 from windrow.games.protocol import TERMINAL
 from windrow.numerics import root_noise, softmax
 
-_F = np.float32
+
+def _f(x: Any) -> Any:
+    """A number rounded to float32."""
+    return np.float32(x)
 
 
 @dataclass(eq=False)
@@ -43,7 +46,7 @@ class ReferenceSearch:
 
     def __init__(self, game: Any, evaluator: Any, config: SearchConfig, *, tree: int = 0) -> None:
         self.game, self.config, self.tree = game, config, tree
-        self.evaluator = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
+        self.evaluator: Any = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self.num_searches = self.num_evaluations = self.num_collisions = 0
         self.root: Node | None = None
 
@@ -103,28 +106,29 @@ class ReferenceSearch:
         config = self.config
         visits, in_flight = node.edge_visits, node.edges_in_flight
         denominator = visits if config.in_flight == "visits" else visits + in_flight
-        numerator = node.edge_value_sums.astype(_F)
+        numerator = node.edge_value_sums.astype(np.float32)
         if config.in_flight == "loss":
-            numerator = numerator - _F(config.virtual_loss) * in_flight.astype(_F)
+            numerator = numerator - _f(config.virtual_loss) * in_flight.astype(np.float32)
         if config.first_play == "parent":
-            first_play = _F(node.value_sum) / _F(node.visits) - _F(config.first_play_reduction)
+            first_play = _f(node.value_sum) / _f(node.visits) - _f(config.first_play_reduction)
         else:
-            first_play = _F(config.first_play)
-        q = np.where(denominator > 0, numerator / np.maximum(denominator, 1).astype(_F), first_play)
-        root = np.sqrt(_F(node.visits + in_flight.sum()))
-        score = q + _F(config.c_puct) * node.prior * root / (1 + visits + in_flight).astype(_F)
+            first_play = _f(config.first_play)
+        q = numerator / np.maximum(denominator, 1).astype(np.float32)
+        q[denominator == 0] = first_play
+        root = np.sqrt(_f(node.visits + in_flight.sum()))
+        score = q + _f(config.c_puct) * node.prior * root / (1 + visits + in_flight).astype(np.float32)
         return int(np.argmax(score))
 
     def _evaluate(self, leaves: list[Node]) -> None:
         if not leaves:
             return
-        logits, values = self.evaluator.evaluate(np.stack([self.game.observe(leaf.state) for leaf in leaves]))
-        for leaf, leaf_logits, value in zip(leaves, np.asarray(logits), np.asarray(values), strict=True):
+        answer: Any = self.evaluator.evaluate(np.stack([self.game.observe(leaf.state) for leaf in leaves]))
+        for leaf, leaf_logits, value in zip(leaves, *answer, strict=True):
             count = len(leaf.actions)
-            leaf.prior = softmax(leaf_logits[leaf.actions].astype(_F))
+            leaf.prior = softmax(leaf_logits[leaf.actions].astype(np.float32))
             leaf.edge_visits, leaf.edges_in_flight = np.zeros(count, np.int32), np.zeros(count, np.int32)
             leaf.edge_value_sums = np.zeros(count)
-            leaf.value = leaf.value_sum = float(_F(value))
+            leaf.value = leaf.value_sum = float(_f(value))
             leaf.visits, leaf.is_waiting = 1, False
             self.num_evaluations += 1
 
@@ -154,5 +158,5 @@ class ReferenceSearch:
         if root.clean_prior is None:
             root.clean_prior = root.prior
         noise = root_noise(config.seed, self.tree, self.num_searches, config.dirichlet_alpha, root.actions)
-        fraction = _F(config.dirichlet_fraction)
-        root.prior = (_F(1) - fraction) * root.clean_prior + fraction * noise
+        fraction = _f(config.dirichlet_fraction)
+        root.prior = (_f(1) - fraction) * root.clean_prior + fraction * noise

@@ -89,13 +89,12 @@ class TorchEvaluator:
         finally:
             if was_training:
                 self.module.train()
-        if not isinstance(answer, tuple | list) or len(answer) != 2 or not all(map(torch.is_tensor, answer)):  # pyright: ignore[reportUnknownArgumentType]
-            raise EvaluatorError(
-                f"the module must return (logits [K, A], values [K]), not {_describe(answer)}",
-            )
-        logits, values = answer  # pyright: ignore[reportUnknownVariableType]
+        parts: list[Any] = [*answer] if isinstance(answer, tuple | list) else [answer]
+        if len(parts) != 2 or not all(isinstance(part, torch.Tensor) for part in parts):
+            names = ", ".join(type(part).__name__ for part in parts)
+            raise EvaluatorError(f"the module must return two tensors, logits [K, A] and values [K], not ({names})")
         with torch.inference_mode():
-            return logits.float().contiguous(), values.float().contiguous()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return parts[0].float().contiguous(), parts[1].float().contiguous()
 
     def _precision(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.dtype is None else torch.autocast(self.device.type, self.dtype)
@@ -114,10 +113,3 @@ class _OnGpu:
 
 def _named(observations: Observations) -> Mapping[str, FloatArray]:
     return observations if isinstance(observations, Mapping) else {"": observations}
-
-
-def _describe(answer: object) -> str:
-    if isinstance(answer, tuple | list):
-        parts: list[object] = list(answer)  # pyright: ignore[reportUnknownArgumentType]
-        return f"a {type(answer).__name__} of {[type(part).__name__ for part in parts]}"
-    return f"a {type(answer).__name__}"

@@ -34,11 +34,19 @@ class Game(Protocol):
     """
 
     @property
-    def num_actions(self) -> int: ...
+    def num_actions(self) -> int:
+        """A."""
+        ...
+
     @property
-    def num_players(self) -> int: ...
+    def num_players(self) -> int:
+        """How many players there are."""
+        ...
+
     @property
-    def observation(self) -> Shape | Mapping[str, Shape]: ...
+    def observation(self) -> Shape | Mapping[str, Shape]:
+        """One shape, or named shapes."""
+        ...
 
     def initial_state(self) -> Any:
         """The state in which a game begins."""

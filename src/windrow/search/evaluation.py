@@ -31,14 +31,14 @@ class ObservationBuffer:
     """Memory for the observations of one batch, and its rows as the evaluator sees them."""
 
     def __init__(self, shapes: Shape | Mapping[str, Shape], num_rows: int, allocate: Callable[..., FloatArray]) -> None:
-        parts = {"": shapes} if isinstance(shapes, tuple) else shapes
+        parts: Mapping[str, Shape] = {"": shapes} if isinstance(shapes, tuple) else shapes
         widths = [prod(shape) for shape in parts.values()]
         self.rows = allocate((num_rows, sum(widths)))
-        starts = np.cumsum([0, *widths])
-        self._views: dict[str, FloatArray] = {
-            name: self.rows[:, start : start + width].reshape(num_rows, *shape)
-            for (name, shape), start, width in zip(parts.items(), starts, widths, strict=False)
-        }
+        self._views: dict[str, FloatArray] = {}
+        start = 0
+        for (name, shape), width in zip(parts.items(), widths, strict=True):
+            self._views[name] = np.reshape(self.rows[:, start : start + width], (num_rows, *shape))
+            start += width
         self._only = self._views.get("")
 
     def first(self, num_rows: int) -> Observations:
@@ -52,10 +52,11 @@ class EvaluatorPort:
     """One evaluator as the engines use it: `submit` a batch that was selected, `receive` its checked answer."""
 
     def __init__(self, game: Any, evaluator: object, *, max_batch: int | None) -> None:
-        bound = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
+        bound: object = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self._evaluate_states = bound.evaluate_states if isinstance(bound, StateEvaluator) else None
-        self._evaluator = bound
-        if self._evaluate_states is None and not isinstance(bound, Evaluator):
+        if isinstance(bound, Evaluator):
+            self._submit = bound.submit
+        elif self._evaluate_states is None:
             raise ConfigError(
                 f"{evaluator!r} is not an evaluator: it needs the methods evaluate and submit. "
                 "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
@@ -84,7 +85,7 @@ class EvaluatorPort:
             observations = buffer.first(num_rows)
             if self._max_batch is None or num_rows <= self._max_batch:
                 self.num_batches += 1
-                return self._evaluator.submit(observations)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+                return self._submit(observations)
             return self._submit_in_pieces(observations, num_rows, self._max_batch)
         except Exception as error:
             raise _raised(error, num_rows) from error
@@ -121,15 +122,15 @@ class EvaluatorPort:
                 if isinstance(observations, Mapping)
                 else observations[rows]
             )
-            pieces.append(self._evaluator.submit(piece))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+            pieces.append(self._submit(piece))
             self.num_batches += 1
         return _Pieces(pieces)
 
     def _checked(self, what: str, answer: Any, shape: Shape) -> FloatArray:
-        if isinstance(answer, np.ndarray) and answer.dtype == np.float32 and answer.shape == shape:
-            return np.ascontiguousarray(answer)
+        if hasattr(answer, "detach"):  # a tensor
+            answer = answer.detach().cpu()
         try:
-            array = np.asarray(answer.detach().cpu() if hasattr(answer, "detach") else answer, dtype=np.float32)
+            array: FloatArray = np.asarray(answer, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise EvaluatorError(f"the evaluator's {what} are not numbers: {error}") from error
         if array.shape == (*shape, 1) and what == "values":

@@ -64,9 +64,9 @@ class SearchResult:
         """An action drawn from `policy`; the same one for the same seed, tree and move."""
         seed, tree, move = self.random_key
         draw = Stream(seed, tree, move, Purpose.MOVE, 0).next_uniform()
-        cumulative = np.cumsum(self.policy, dtype=np.float64)
+        cumulative: npt.NDArray[np.float64] = np.cumsum(self.policy, dtype=np.float64)
         # Drawn below the actual sum, so that rounding can neither run past the end nor hit an impossible action.
-        return int(np.searchsorted(cumulative, draw * cumulative[-1], side="right"))
+        return int(np.searchsorted(cumulative, draw * float(cumulative[-1]), side="right"))
 
     def table(self, *, max_rows: int = 10) -> str:
         """The most visited actions as text: visits, share, Q, prior and the line of play."""

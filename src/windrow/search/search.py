@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from windrow import _core
 from windrow.config import SearchConfig
@@ -77,11 +77,9 @@ class Search:
             num_simulations: for this run, instead of the config's.
             time_limit_s: for this run, instead of the config's.
         """
-        results: Any = None
-        with closing(self._search(states, num_simulations, time_limit_s, interval_s=None)) as partial_results:
-            for results in partial_results:
-                pass
-        return results
+        # Without an interval there are no partial results: the first is the last.
+        with closing(self._search(states, num_simulations, time_limit_s, interval_s=None)) as results:
+            return next(results)
 
     def stream(
         self,
@@ -104,7 +102,7 @@ class Search:
     def advance(self, actions: int | Sequence[int]) -> None:
         """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed."""
         forest = self._ready_forest()
-        moves = [index(actions)] if self._is_single else [index(action) for action in cast("Sequence[int]", actions)]
+        moves = [index(action) for action in (actions if isinstance(actions, Sequence) else [actions])]
         if len(moves) != len(self._states):
             raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
         # All are tried before any tree is changed.
@@ -144,7 +142,7 @@ class Search:
         time_limit_s: float | None,
         *,
         interval_s: float | None,
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         config = self.config
         if num_simulations is not None or time_limit_s is not None:
             config = config.replace(
@@ -258,8 +256,13 @@ class Search:
         self._check_unfinished(roots)
         if self._forest is None or self._forest.num_trees != len(roots):
             self._forest = self._make_forest(len(roots))
-        for tree, state in enumerate(roots):
-            self._forest.reset(tree, state.data)
+        try:
+            for tree, state in enumerate(roots):
+                self._forest.reset(tree, state.data)
+        except _core.GameFault as error:
+            raise GameError(f"{self.game!r} cannot make sense of state {error.args[1]}: {error.args[0]}") from None
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         self._states, self._is_single = roots, is_single
 
     def _make_forest(self, num_trees: int) -> _core.Forest:
@@ -307,6 +310,9 @@ class Search:
                 raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
 
     def _explain(self, error: Exception, what: str) -> str:
+        message: str
+        tree: int
+        actions: list[int]
         message, tree, actions = error.args
         moves = self.game.moves_to_text(actions)
         where = f"tree {tree}" + (f" after {moves}" if moves else ", the root")

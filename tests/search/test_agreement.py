@@ -1,0 +1,369 @@
+"""Every deterministic engine grows the reference's tree: every node, every count, every bit of every prior."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from search_cases import (
+    ThreadedEvaluator,
+    assert_same_tree,
+    linear_evaluator,
+    random_position,
+    reference_tree,
+)
+
+from windrow import TERMINAL, Search, SearchConfig, make_game
+from windrow.evaluators import HashEvaluator
+from windrow.games.native import NativeGame, State
+from windrow.reference import ReferenceSearch
+
+# A forest hands trees to its threads in pieces of eight at least: with fewer, the second thread has nothing to do.
+MANY_TREES = 11
+
+
+@dataclass
+class Case:
+    """Searches of some positions, each followed by a move and another search."""
+
+    game: NativeGame
+    positions: list[State]
+    num_trees: int  # tree i starts at position i modulo their number
+    evaluator: Any
+    config: SearchConfig
+    budgets: list[int]  # one per search
+    choices: list[int]  # between two searches, which of the moves that do not end the game is played
+    engines: list[dict[str, Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        drawn = "\n".join(f"{state}" for state in self.positions)
+        return (
+            f"{self.game!r}, {self.num_trees} trees, {type(self.evaluator).__name__}, budgets {self.budgets}, "
+            f"choices {self.choices}, engines {self.engines}\n{self.config!r}\n{drawn}"
+        )
+
+
+class ReferenceTrees:
+    """The reference's tree of every tree of a case. Without noise, trees of equal positions are one."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        num_positions = len(case.positions)
+        has_noise = case.config.dirichlet_fraction > 0
+        self._index = [tree if has_noise else tree % num_positions for tree in range(case.num_trees)]
+        self._searches = {
+            i: ReferenceSearch(case.game, case.evaluator, case.config, tree=i) for i in sorted(set(self._index))
+        }
+        self._copies = {i: self._index.count(i) for i in self._searches}
+        self._counted = (0, 0)
+
+    def run(self, budget: int, *, first: bool) -> tuple[list[Any], int, int]:
+        """The trees after one more search, and the evaluations and collisions it took in all trees together."""
+        trees = {}
+        for i, search in self._searches.items():
+            search.config = self._case.config.replace(num_simulations=budget)
+            start = self._case.positions[i % len(self._case.positions)] if first else None
+            trees[i] = reference_tree(search.run(start))
+        counted = (
+            sum(search.num_evaluations * self._copies[i] for i, search in self._searches.items()),
+            sum(search.num_collisions * self._copies[i] for i, search in self._searches.items()),
+        )
+        evaluations, collisions = (new - old for new, old in zip(counted, self._counted, strict=True))
+        self._counted = counted
+        return [trees[i] for i in self._index], evaluations, collisions
+
+    def advance(self, choice: int) -> list[int] | None:
+        """Play a move in every tree; None if somewhere every move ends the game."""
+        moves = {}
+        for i, search in self._searches.items():
+            root = search.root
+            assert root is not None
+            open_moves = [
+                action
+                for action in root.actions
+                if self._case.game.to_play(self._case.game.apply(root.state, action)) != TERMINAL
+            ]
+            if not open_moves:
+                return None
+            # -1 stands for the most visited move, whose subtree is the largest.
+            best = max(open_moves, key=lambda action: root.edge_visits[root.actions.index(action)])
+            moves[i] = best if choice < 0 else open_moves[choice % len(open_moves)]
+        for i, search in self._searches.items():
+            search.advance(moves[i])
+        return [moves[i] for i in self._index]
+
+
+def check(case: Case) -> None:
+    """Run the reference and every engine of the case side by side."""
+    reference = ReferenceTrees(case)
+    searches = []
+    for settings in case.engines:
+        config = case.config.replace(**{key: value for key, value in settings.items() if key != "is_threaded"})
+        evaluator = ThreadedEvaluator(case.evaluator.bind(case.game) if hasattr(case.evaluator, "bind") else case.evaluator)
+        searches.append((Search(case.game, evaluator if settings.get("is_threaded") else case.evaluator, config), evaluator))
+    roots = [case.positions[tree % len(case.positions)] for tree in range(case.num_trees)]
+    for turn, budget in enumerate(case.budgets):
+        trees, evaluations, collisions = reference.run(budget, first=turn == 0)
+        for search, _ in searches:
+            search.run(roots if turn == 0 else None, num_simulations=budget)
+            for tree, want in enumerate(trees):
+                assert_same_tree(search, tree, want, search.config, f"search {turn} of\n{case!r}")
+            stats = search.stats
+            assert stats is not None
+            assert stats.nn_positions == evaluations, f"nn_positions, search {turn} of {case!r}"
+            assert stats.collisions == collisions, f"collisions, search {turn} of {case!r}"
+            assert stats.simulations == budget * case.num_trees
+        if turn < len(case.choices):
+            moves = reference.advance(case.choices[turn])
+            if moves is None:
+                break
+            for search, _ in searches:
+                search.advance(moves)
+    for search, evaluator in searches:
+        search.close()
+        evaluator.close()
+
+
+# --- The full grid -----------------------------------------------------------------------------------------------
+
+GRID_GAMES = {
+    "tictactoe": (("tictactoe", {}), (0, 3, 5)),
+    "connect4": (("connect4", {}), (0, 14, 30)),
+    "gomoku": (("gomoku", {"size": 6}), (0, 12, 30)),
+    "othello": (("othello", {}), (0, 40, 56)),
+}
+
+# A budget that is a multiple of K, one that is not (where there is one), and one for the search after a move.
+GRID_BUDGETS = {1: (20, 33, 9), 2: (20, 33, 9), 8: (24, 37, 12), 32: (64, 45, 33)}
+
+GRID_ENGINES: list[dict[str, Any]] = [
+    {"engine": "batched"},
+    {"engine": "vectorized", "num_threads": 1},
+    {"engine": "vectorized", "num_threads": 2},
+]
+
+
+@pytest.mark.parametrize("leaves", GRID_BUDGETS)
+@pytest.mark.parametrize("on_collision", ["share", "skip"])
+@pytest.mark.parametrize("rule", ["visits", "loss", "dilute"])
+@pytest.mark.parametrize("name", GRID_GAMES)
+def test_grid(name: str, rule: Any, on_collision: Any, leaves: int):
+    (game_name, options), depths = GRID_GAMES[name]
+    game = make_game(game_name, **options)
+    positions = [random_position(game, depth, seed=1) for depth in depths]
+    *budgets, reuse = GRID_BUDGETS[leaves]
+    for budget, evaluator in zip(budgets, (HashEvaluator(7), linear_evaluator(game, 7)), strict=True):
+        config = SearchConfig(leaves_per_tree=leaves, in_flight=rule, on_collision=on_collision, c_puct=1.25)
+        check(
+            Case(
+                game=game,
+                positions=positions,
+                num_trees=MANY_TREES,
+                evaluator=evaluator,
+                config=config,
+                budgets=[budget, reuse],
+                choices=[-1],
+                engines=GRID_ENGINES + ([{"engine": "sequential"}] if leaves == 1 else []),
+            )
+        )
+
+
+# --- Drawn cases -------------------------------------------------------------------------------------------------
+
+GAMES = st.one_of(
+    st.just(("tictactoe", {}, 7)),
+    st.just(("connect4", {}, 38)),
+    st.builds(
+        lambda rows, columns, connect: ("connect4", {"rows": rows, "columns": columns, "connect": connect}, rows * columns),
+        st.integers(4, 5),
+        st.integers(4, 6),
+        st.integers(3, 4),
+    ),
+    st.builds(
+        lambda size, rule: ("gomoku", {"size": size, "rule": rule}, size * size - 2),
+        st.integers(5, 7),
+        st.sampled_from(["freestyle", "standard"]),
+    ),
+    st.just(("othello", {}, 58)),
+)
+
+FIRST_PLAY = st.one_of(
+    st.builds(lambda value: {"first_play": value}, st.sampled_from([0.0, -1.0, 0.3, 1.0])),
+    st.builds(
+        lambda reduction: {"first_play": "parent", "first_play_reduction": reduction}, st.sampled_from([0.0, 0.25, 1.1])
+    ),
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn, max_budget: int) -> Case:
+    """Any game, position, rule, K, budget, engine: all knobs of the law."""
+    name, options, longest = draw(GAMES)
+    game = make_game(name, **options)
+    positions = [
+        random_position(game, draw(st.integers(0, longest)), draw(st.integers(0, 999)))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    leaves = draw(st.sampled_from([1, 2, 8, 32]))
+    noise = draw(st.sampled_from([0.0, 0.0, 0.25, 1.0]))
+    num_trees = draw(st.sampled_from([len(positions), MANY_TREES]))
+    if noise > 0 and num_trees == MANY_TREES:
+        max_budget = min(max_budget, 20)
+    budgets = draw(st.lists(st.integers(1, max_budget), min_size=1, max_size=3))
+    if draw(st.booleans()):
+        budgets = [-(-budget // leaves) * leaves for budget in budgets]
+    config = SearchConfig(
+        leaves_per_tree=leaves,
+        in_flight=draw(st.sampled_from(["visits", "loss", "dilute"])),
+        on_collision=draw(st.sampled_from(["share", "skip"])),
+        c_puct=draw(st.sampled_from([0.0, 0.3, 1.5, 7.0])),
+        virtual_loss=draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])),
+        dirichlet_fraction=noise,
+        dirichlet_alpha=draw(st.sampled_from([0.03, 0.3, 1.0, 5.0])),
+        max_depth=draw(st.sampled_from([None, None, 1, 2, 5])),
+        seed=draw(st.sampled_from([0, 1, 2**64 - 1])),
+        **draw(FIRST_PLAY),
+    )
+    engines: list[dict[str, Any]] = [
+        {"engine": "batched", "max_batch": draw(st.sampled_from([None, 1, 3, 40]))},
+        *(
+            {
+                "engine": "vectorized",
+                "num_threads": num_threads,
+                "pipeline": draw(st.sampled_from([1, 2, 3])),
+                "max_batch": draw(st.sampled_from([None, 1, 5, 64])),
+                "is_threaded": draw(st.booleans()),
+            }
+            for num_threads in (1, 2)
+        ),
+    ]
+    if leaves == 1:
+        engines.append({"engine": "sequential"})
+    return Case(
+        game=game,
+        positions=positions,
+        num_trees=num_trees,
+        evaluator=draw(st.sampled_from([HashEvaluator(draw(st.integers(0, 5))), linear_evaluator(game, 3)])),
+        config=config,
+        budgets=budgets,
+        choices=draw(st.lists(st.integers(-1, 9), min_size=len(budgets) - 1, max_size=len(budgets) - 1)),
+        engines=engines,
+    )
+
+
+SLOW_TO_DRAW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large]
+
+
+@hypothesis.given(cases(max_budget=60))
+@hypothesis.settings(max_examples=350, suppress_health_check=SLOW_TO_DRAW)
+def test_drawn_cases(case: Case):
+    check(case)
+
+
+@pytest.mark.slow
+@hypothesis.given(cases(max_budget=150))
+@hypothesis.settings(max_examples=1500, suppress_health_check=SLOW_TO_DRAW)
+def test_many_drawn_cases(case: Case):
+    check(case)
+
+
+# --- Corners that drawing may miss -------------------------------------------------------------------------------
+
+
+def case_of(game: NativeGame, positions: list[State], **changes: Any) -> Case:
+    settings: dict[str, Any] = {
+        "game": game,
+        "positions": positions,
+        "num_trees": len(positions),
+        "evaluator": HashEvaluator(3),
+        "config": SearchConfig(leaves_per_tree=4),
+        "budgets": [30],
+        "choices": [],
+        "engines": GRID_ENGINES,
+    }
+    return Case(**{**settings, **changes})
+
+
+def test_a_move_to_a_child_that_was_never_reached():
+    """After 3 simulations of 36 moves most children do not exist; a fresh root must not inherit anything."""
+    game = make_game("gomoku", size=6)
+    config = SearchConfig(leaves_per_tree=2, dirichlet_fraction=0.25)
+    reference = ReferenceSearch(game, HashEvaluator(3), config.replace(num_simulations=3))
+    root = reference.run(game.initial_state())
+    unvisited = [edge for edge in range(len(root.actions)) if root.edge_visits[edge] == 0]
+    assert unvisited[0] not in root.children
+    check(
+        case_of(
+            game,
+            [game.initial_state()],
+            config=config,
+            budgets=[3, 17, 1, 20],
+            choices=[unvisited[0], unvisited[-1], -1],
+        )
+    )
+
+
+def test_ten_moves_with_the_subtree_kept():
+    game = make_game("othello")
+    positions = [random_position(game, moves, seed=5) for moves in (0, 20, 45)]
+    check(case_of(game, positions, budgets=[25] * 11, choices=[-1, 0] * 5, evaluator=linear_evaluator(game)))
+
+
+def test_the_same_root_searched_again():
+    """`run()` without a move adds simulations; the noise of the first search is replaced, not added to."""
+    game = make_game("connect4")
+    config = SearchConfig(leaves_per_tree=2, dirichlet_fraction=0.25, num_simulations=15)
+    search = Search(game, HashEvaluator(3), config)
+    reference = ReferenceSearch(game, HashEvaluator(3), config)
+    for turn in range(3):
+        start = game.initial_state() if turn == 0 else None
+        search.run(start)
+        assert_same_tree(search, 0, reference_tree(reference.run(start)), config)
+
+
+def test_a_search_planted_anew_has_forgotten_the_last():
+    """The memory of a forest is used again; what an earlier, larger tree left there must not show."""
+    game = make_game("connect4")
+    config = SearchConfig(num_simulations=40, leaves_per_tree=4, engine="vectorized", num_threads=2)
+    search = Search(game, HashEvaluator(3), config)
+    search.run([random_position(game, 2, seed) for seed in range(MANY_TREES)], num_simulations=300)
+    positions = [random_position(game, 8, seed) for seed in range(MANY_TREES)]
+    search.run(positions)
+    for tree, state in enumerate(positions):
+        assert_same_tree(search, tree, reference_tree(ReferenceSearch(game, HashEvaluator(3), config).run(state)), config)
+
+
+def test_more_leaves_than_the_budget_and_a_single_legal_move():
+    """With one legal move and K = 32 every simulation of the first round wants the same leaf."""
+    game = make_game("connect4", rows=4, columns=4)
+    state = next(
+        position
+        for seed in range(500)
+        if len(game.legal_actions(position := random_position(game, 14, seed))) == 1
+    )
+    for on_collision in ("share", "skip"):
+        config = SearchConfig(leaves_per_tree=32, on_collision=on_collision)
+        check(case_of(game, [state, game.initial_state()], config=config, budgets=[7, 40], choices=[]))
+
+
+def test_many_trees_of_unequal_length_on_two_threads():
+    """130 trees, some of which end at once: all pieces of the thread pool, both threads, three batches out."""
+    game = make_game("tictactoe")
+    positions = [random_position(game, random.Random(seed).randrange(8), seed) for seed in range(13)]
+    check(
+        case_of(
+            game,
+            positions,
+            num_trees=130,
+            budgets=[21, 20],
+            choices=[0],
+            engines=[
+                {"engine": "vectorized", "num_threads": 2, "pipeline": 3, "max_batch": 100, "is_threaded": True},
+                {"engine": "vectorized", "num_threads": 2, "pipeline": 1, "max_batch": 7},
+            ],
+        )
+    )
