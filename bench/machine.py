@@ -7,8 +7,10 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import perf_counter, process_time
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,6 +48,34 @@ def on_cores(count: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+@dataclass
+class Others:
+    """How many cores other processes used, on average; NaN where the system does not say."""
+
+    num_cores: float = float("nan")
+
+
+@contextmanager
+def watch_others() -> Iterator[Others]:
+    """Find out how busy the machine was with something else. The clock ticks in hundredths of a second."""
+    others = Others()
+    busy_start, own_start, start = _busy_s(), process_time(), perf_counter()
+    yield others
+    elapsed = perf_counter() - start
+    if elapsed > 0:
+        others.num_cores = max(0.0, (_busy_s() - busy_start - (process_time() - own_start)) / elapsed)
+
+
+def _busy_s() -> float:
+    """Seconds all cores together have worked since the machine started."""
+    try:
+        first, *_ = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return float("nan")
+    user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (int(ticks) for ticks in first.split()[1:])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_model() -> str:

@@ -23,8 +23,8 @@ NUM_TREES = 256
 TARGET_RATE = 2e6  # simulations per second at 400 simulations
 TARGET_GROWTH = 1.6  # cost of a simulation at 6,400 against one at 400
 
-HEADER = ("case", "best/s", "median/s", "first/s", "ns/sim", "select", "encode", "evaluate", "complete", "rest", "depth",
-          "B/node", "core")  # fmt: skip
+TIMES = ("ns/sim", "select", "encode", "evaluate", "complete", "rest")
+HEADER = ("case", "best/s", "median/s", "first/s", *TIMES, "depth", "B/node", "core")
 
 
 @dataclass
@@ -118,13 +118,13 @@ def measure(is_quick: bool) -> list[Figure]:
         title = f"Connect-4, {NUM_TREES} trees, uniform evaluator, 1 thread on 1 core"
         run_cases(title, [*by_budget.values(), mixed], num_repeats)
 
+        budget = 100 if is_quick else 400
         others = [
-            make_case(f"{name} {options or ''}".strip(), windrow.make_game(name, **options), 100 if is_quick else 400)
-            for name, options in (("tictactoe", {}), ("othello", {}), ("gomoku", {"size": 15}))
+            make_case("tic-tac-toe", windrow.make_game("tictactoe"), budget),
+            make_case("othello", windrow.make_game("othello"), budget),
+            make_case("gomoku 15x15", windrow.make_game("gomoku", size=15), budget),
         ]
-        run_cases(
-            f"Other games, {others[0].search.config.num_simulations} simulations", others, max(num_repeats // 5, 1)
-        )
+        run_cases(f"Other games, {budget} simulations", others, max(num_repeats // 5, 1))
 
     at_400 = by_budget[400]
     figures = [
@@ -153,7 +153,9 @@ def measure(is_quick: bool) -> list[Figure]:
         )
     if num_cores() > 1:
         with on_cores(2):
-            cases = [make_case(f"400, {count} threads", connect4, 400, num_threads=count) for count in (1, 2)]
+            cases = [
+                make_case(f"400 simulations, num_threads={count}", connect4, 400, num_threads=count) for count in (1, 2)
+            ]
             run_cases("Connect-4 on 2 cores", cases, num_repeats)
         figures.append(Figure(name="tree speed, 2 threads on 2 cores", value=cases[1].best, unit="sims/s"))
     return figures

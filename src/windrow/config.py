@@ -72,7 +72,7 @@ class SearchConfig:
     """Most rows in one call of the evaluator. None: no limit."""
     pipeline: int | None = None
     """Batches that are out at once in the vectorized engine, so that selection goes on during inference. None: 2 if the
-    evaluator works asynchronously, else 1."""
+    evaluator works asynchronously and there are thousands of leaves, else 1."""
     num_threads: int | None = None
     """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
     seed: int = 0

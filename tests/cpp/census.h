@@ -87,7 +87,8 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
     for (size_t edge = 0; edge < actions.size(); ++edge) {
       const Ref child_ref = tree.children(node)[edge];
       if (child_ref == kNone) {
-        check(visits[edge] == 0 && in_flight[edge] == 0 && value_sums[edge] == 0.0, "an edge to nowhere has statistics");
+        check(visits[edge] == 0 && in_flight[edge] == 0 && value_sums[edge] == 0.0,
+              "an edge to nowhere has statistics");
         continue;
       }
       const Node& child = tree.node(child_ref);
@@ -96,11 +97,12 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
       check(game.apply(game.self, next.data(), actions[edge]) == 0, "apply failed for a child that exists");
       check(next == State(game, tree.state_of(child_ref)), "the child's state is not what the action leads to");
       if (child.kind == NodeKind::kExpanded) {
-        check(visits[edge] >= child.visits - (child.in_flight > 0 ? 1 : 0), "a child has more visits than its edge");
+        check(visits[edge] >= child.visits, "a child has more visits than its edge");
         check(in_flight[edge] >= child.in_flight, "a child has more in flight than its edge");
       }
       if (child.kind == NodeKind::kNew) check(visits[edge] == 0 && in_flight[edge] == 0, "a new child has visits");
-      if (child.kind == NodeKind::kWaiting) check(visits[edge] == 0 && in_flight[edge] > 0, "a waiting child has visits");
+      if (child.kind == NodeKind::kWaiting)
+        check(visits[edge] == 0 && in_flight[edge] > 0, "a waiting child has visits");
     }
   }
   check(tree.node(tree.root()).parent == kNone, "the root has a parent");
@@ -151,9 +153,10 @@ inline TreeRecord record(const GameTable& game, const Tree& tree) {
   return found;
 }
 
-// The nodes that were evaluated, and the ends of games: what does not depend on selections that were cancelled.
-inline TreeRecord without_new(TreeRecord all) {
-  std::erase_if(all, [](const auto& entry) { return entry.second.kind == NodeKind::kNew; });
+// The nodes that were evaluated: what does not depend on selections that were cancelled. (The ends of games that were
+// reached show in their edges.)
+inline TreeRecord evaluated_only(TreeRecord all) {
+  std::erase_if(all, [](const auto& entry) { return entry.second.kind != NodeKind::kExpanded; });
   return all;
 }
 

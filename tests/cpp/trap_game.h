@@ -40,7 +40,9 @@ class TrapGame {
     game.state_bytes = sizeof(State);
     game.observation_floats = 3;
     game.num_symmetries = 1;
-    game.initial_state = [](void*, void* state) { *static_cast<State*>(state) = {.id = 1, .num_moves = 0, .unused = 0}; };
+    game.initial_state = [](void*, void* state) {
+      *static_cast<State*>(state) = {.id = 1, .num_moves = 0, .unused = 0};
+    };
     game.to_play = [](void* self, const void* state) { return to_play(of(self), at(state)); };
     game.legal_actions = [](void* self, const void* state, int32_t* actions) {
       return write_legal(of(self), at(state), actions);

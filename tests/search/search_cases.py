@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -60,6 +61,29 @@ def constant_evaluator(logits: Any, value: float = 0.0) -> Any:
         return np.tile(row, (len(observations), 1)), np.full(len(observations), value, np.float32)
 
     return evaluators.from_function(fn, batched=True)
+
+
+class Recorder(evaluators.Synchronous):
+    """Another evaluator; remembers what it was asked, and misbehaves on request.
+
+    calls: for every call, the rows it had, as bytes.
+    before: called with the number of the call before it is answered; may raise.
+    """
+
+    def __init__(self, inner: Any, before: Callable[[int], None] | None = None) -> None:
+        self._inner, self._before = inner, before
+        self.calls: list[list[bytes]] = []
+
+    def bind(self, game: Any) -> Recorder:
+        if hasattr(self._inner, "bind"):
+            self._inner = self._inner.bind(game)
+        return self
+
+    def evaluate(self, observations: Any) -> Any:
+        self.calls.append([row.tobytes() for row in observations])
+        if self._before is not None:
+            self._before(len(self.calls) - 1)
+        return self._inner.evaluate(observations)
 
 
 class ThreadedEvaluator:
@@ -223,6 +247,7 @@ def check_invariants(search: Search, tree: int = 0) -> None:
 
 __all__ = [
     "FIELDS",
+    "Recorder",
     "ReferenceSearch",
     "ThreadedEvaluator",
     "assert_same_tree",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from windrow import _core
 from windrow.evaluators.protocol import Pending
@@ -30,7 +30,6 @@ class Session:
     should_stop: Callable[[], bool]
     num_places: int = 0
     """Rows that the batches so far had room for."""
-    _buffers: dict[int, list[ObservationBuffer]] = field(default_factory=dict[int, list[ObservationBuffer]])
 
     def grow(self, first: int, last: int, *, max_leaves: int, depth: int) -> Iterator[None]:
         """Grow the trees in [first, last) to the end of their budgets, yielding after every completed batch.
@@ -39,9 +38,7 @@ class Session:
         so that the rows of a batch do not depend on timing. Whatever ends this early, nothing stays in flight.
         """
         forest, port = self.forest, self.port
-        idle = self._buffers.setdefault(max_leaves, [])
-        while len(idle) < depth:
-            idle.append(port.make_buffer(max(max_leaves, self.leaves_per_tree)))
+        idle = port.buffers(depth, num_rows=max(max_leaves, self.leaves_per_tree))
         out: deque[tuple[_core.Batch, ObservationBuffer, Pending]] = deque()
         try:
             while True:

@@ -66,13 +66,17 @@ class EvaluatorPort:
         self._max_batch = max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
         self._allocate = bound.allocate if isinstance(bound, Pipelined) else _allocate
+        self._buffers: list[ObservationBuffer] = []
         self.num_batches = 0
         self.num_rows = 0
         self.seconds = 0.0
 
-    def make_buffer(self, num_rows: int) -> ObservationBuffer:
-        """A buffer for batches of up to `num_rows`."""
-        return ObservationBuffer(self._shapes, num_rows, self._allocate)
+    def buffers(self, count: int, *, num_rows: int) -> list[ObservationBuffer]:
+        """`count` buffers for batches of up to `num_rows`; kept from search to search while they are large enough."""
+        self._buffers = [buffer for buffer in self._buffers if len(buffer.rows) >= num_rows]
+        while len(self._buffers) < count:
+            self._buffers.append(ObservationBuffer(self._shapes, num_rows, self._allocate))
+        return self._buffers[:count]
 
     def submit(self, forest: _core.Forest, batch: _core.Batch, buffer: ObservationBuffer) -> Pending:
         """Hand a selected batch to the evaluator."""

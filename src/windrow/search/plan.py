@@ -22,6 +22,10 @@ _MIN_TREES_PER_THREAD = 64
 """Below this a thread would wait longer for its wake-up than it works."""
 
 
+_MIN_ROWS_PER_BATCH = 2048
+"""Below this a GPU is bound by launching kernels, and two half batches take twice as long as a whole one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What will run."""
@@ -39,17 +43,11 @@ def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) 
     leaves = config.leaves_per_tree
     if leaves is None:
         leaves = _hundredth(config) if engine == "batched" else 1
-    is_vectorized = engine == "vectorized"
-    num_threads = 1
-    if is_vectorized:
+    num_threads = pipeline = 1
+    if engine == "vectorized":
         num_threads = config.num_threads or max(1, min(_num_cores(), num_trees // _MIN_TREES_PER_THREAD))
-    return Plan(
-        engine=engine,
-        reason=reason,
-        leaves_per_tree=leaves,
-        pipeline=(config.pipeline or evaluator_pipeline) if is_vectorized else 1,
-        num_threads=num_threads,
-    )
+        pipeline = config.pipeline or min(evaluator_pipeline, max(1, num_trees * leaves // _MIN_ROWS_PER_BATCH))
+    return Plan(engine=engine, reason=reason, leaves_per_tree=leaves, pipeline=pipeline, num_threads=num_threads)
 
 
 def _choose_engine(config: SearchConfig, num_trees: int) -> tuple[str, str]:

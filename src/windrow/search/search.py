@@ -7,7 +7,7 @@ from contextlib import closing
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from windrow import _core
 from windrow.config import SearchConfig
@@ -62,6 +62,18 @@ class Search:
 
     # --- Searching --------------------------------------------------------------------------------------------
 
+    @overload
+    def run(
+        self, states: State, *, num_simulations: int | None = None, time_limit_s: float | None = None
+    ) -> SearchResult: ...
+    @overload
+    def run(
+        self, states: Sequence[State], *, num_simulations: int | None = None, time_limit_s: float | None = None
+    ) -> list[SearchResult]: ...
+    @overload
+    def run(
+        self, states: None = None, *, num_simulations: int | None = None, time_limit_s: float | None = None
+    ) -> Any: ...
     def run(
         self,
         states: State | Sequence[State] | None = None,
@@ -155,9 +167,10 @@ class Search:
         self._stop_requested = False
         if states is not None:
             self._plant(states)
+        else:
+            self._check_unfinished(self._states)
         forest, plan = self._ready_forest(), self._plan
         assert plan is not None
-        self._check_unfinished(self._states)
 
         stopped_by: StoppedBy = "budget"
 

@@ -1,0 +1,247 @@
+"""Self-play, the naive way against windrow: games per second.
+
+The naive way is what a first version of AlphaZero in Python looks like: one game at a time, a tree of Python objects,
+and at every leaf two calls of the network at batch 1, one for the policy and one for the value. It follows windrow's law
+(docs/law.md), so both search the same trees; the line below the table says how often they agreed exactly. windrow
+plays all games at once, one batch per round for all of them; a finished game leaves the batch. Same network, same
+simulations, same torch threads, same random numbers for the moves; no tree is used again for the next move.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from machine import num_cores, on_cores, watch_others
+from openings import openings
+from report import Figure, print_table, run_alone
+from resnet import ResNet, make_resnet
+
+import windrow
+from windrow import TERMINAL, Search, SearchConfig
+
+TARGET_SPEEDUP = 2.5
+NUM_GAMES = 20
+NUM_SIMULATIONS = 20
+NUM_SAMPLED_PLIES = 10
+"""Moves at the beginning of a game that are drawn in proportion to the visits; later ones are the most visited."""
+C_PUCT = 1.5
+
+
+@dataclass
+class Played:
+    """What it took to play some games."""
+
+    games: int = 0
+    moves: int = 0
+    calls: int = 0
+    """Calls of the network."""
+    positions: int = 0
+    """Rows in those calls."""
+    seconds: float = 0.0
+
+    def add(self, other: Played) -> None:
+        """Count those games too."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+# --- The naive way ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    """A position in the naive tree. Values are for the player to move at the parent."""
+
+    prior: float = 1.0
+    visits: int = 0
+    value_sum: float = 0.0
+    children: dict[int, Node] = field(default_factory=dict)
+
+
+class NaiveSearch:
+    """One tree, one leaf at a time, policy and value asked separately."""
+
+    def __init__(self, game: Any, network: ResNet) -> None:
+        self.game, self.network = game, network
+        self.num_calls = 0
+
+    def visits(self, state: Any, num_simulations: int) -> np.ndarray:
+        """[A] visits of the root's actions after a search of `state`."""
+        root = Node()
+        self._expand(root, state)
+        for _ in range(num_simulations):
+            self._simulate(root, state)
+        counts = np.zeros(self.game.num_actions, np.int32)
+        for action, child in root.children.items():
+            counts[action] = child.visits
+        return counts
+
+    def _simulate(self, root: Node, state: Any) -> None:
+        node, path = root, []
+        while node.children:
+            mover = self.game.to_play(state)
+            action, node = self._best_child(node)
+            state = self.game.apply(state, action)
+            path.append((mover, node))
+        player = self.game.to_play(state)
+        if player == TERMINAL:
+            returns = self.game.returns(state)
+        else:
+            value = self._expand(node, state)
+            returns = [value, -value] if player == 0 else [-value, value]
+        for mover, visited in path:
+            visited.visits += 1
+            visited.value_sum += returns[mover]
+
+    def _best_child(self, node: Node) -> tuple[int, Node]:
+        num_visits = 1 + sum(child.visits for child in node.children.values())
+        scale = C_PUCT * math.sqrt(num_visits)
+
+        def score(child: Node) -> float:
+            q = child.value_sum / child.visits if child.visits else 0.0
+            return q + scale * child.prior / (1 + child.visits)
+
+        return max(node.children.items(), key=lambda item: score(item[1]))
+
+    def _expand(self, node: Node, state: Any) -> float:
+        """Give `node` its children; the value of `state` for the player to move."""
+        for action, prior in self._policy(state).items():
+            node.children[action] = Node(prior)
+        return self._value(state)
+
+    def _policy(self, state: Any) -> dict[int, float]:
+        logits, _ = self._ask(state)
+        legal = self.game.legal_actions(state)
+        weights = torch.softmax(logits[0, legal], dim=0)
+        return dict(zip(legal, weights.tolist(), strict=True))
+
+    def _value(self, state: Any) -> float:
+        _, values = self._ask(state)
+        return values.item()
+
+    def _ask(self, state: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        self.num_calls += 1
+        with torch.no_grad():
+            return self.network(torch.from_numpy(self.game.observe(state)).unsqueeze(0))
+
+
+def play_naively(game: Any, network: ResNet, seeds: range) -> Played:
+    """One game per seed, one after another."""
+    played = Played()
+    start = perf_counter()
+    for seed in seeds:
+        search, rng = NaiveSearch(game, network), np.random.default_rng(seed)
+        state, ply = game.initial_state(), 0
+        while game.to_play(state) != TERMINAL:
+            state = game.apply(state, choose(search.visits(state, NUM_SIMULATIONS), ply, rng))
+            ply += 1
+        played.add(Played(1, ply, search.num_calls, search.num_calls))
+    played.seconds = perf_counter() - start
+    return played
+
+
+# --- With windrow -------------------------------------------------------------------------------------------------
+
+
+def play_together(game: Any, network: ResNet, seeds: range) -> Played:
+    """One game per seed, all at once."""
+    config = SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, c_puct=C_PUCT)
+    played = Played()
+    start = perf_counter()
+    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search:
+        running = [(game.initial_state(), np.random.default_rng(seed)) for seed in seeds]
+        ply = 0
+        while running:
+            results = search.run([state for state, _ in running])
+            played.add(Played(0, len(running), search.stats.nn_batches, search.stats.nn_positions))
+            moved = [
+                (game.apply(state, choose(result.visits, ply, rng)), rng)
+                for result, (state, rng) in zip(results, running, strict=True)
+            ]
+            running = [(state, rng) for state, rng in moved if game.to_play(state) != TERMINAL]
+            played.games += len(moved) - len(running)
+            ply += 1
+    played.seconds = perf_counter() - start
+    return played
+
+
+def choose(visits: np.ndarray, ply: int, rng: np.random.Generator) -> int:
+    """The move to play: by temperature 1 at first, then by temperature 0."""
+    if ply < NUM_SAMPLED_PLIES:
+        return int(rng.choice(len(visits), p=visits / visits.sum()))
+    return int(np.argmax(visits))
+
+
+# --- Against each other -------------------------------------------------------------------------------------------
+
+
+def count_agreement(game: Any, network: ResNet, num_positions: int) -> int:
+    """On how many positions both ways give the same visits to the last one."""
+    config = SearchConfig(engine="sequential", num_simulations=NUM_SIMULATIONS, c_puct=C_PUCT)
+    naive = NaiveSearch(game, network)
+    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search:
+        return sum(
+            np.array_equal(naive.visits(state, NUM_SIMULATIONS), search.run(state).visits)
+            for state in openings(game, num_positions)
+        )
+
+
+def measure(is_quick: bool) -> list[Figure]:
+    """Print the tables and return the figures."""
+    game = windrow.make_game("connect4")
+    network = make_resnet(game.observation, game.num_actions)
+    num_blocks, games_per_block = (1, 2) if is_quick else (4, NUM_GAMES // 4)
+    figures = []
+    for num_threads in sorted({1, num_cores()}):
+        naive, together = Played(), Played()
+        ratios = []
+        torch.set_num_threads(num_threads)
+        with on_cores(num_threads), watch_others() as others:
+            play_together(game, network, range(1))  # warms up
+            for block in range(num_blocks):
+                seeds = range(block * games_per_block, (block + 1) * games_per_block)
+                slow = play_naively(game, network, seeds)
+                fast = play_together(game, network, range(num_blocks * games_per_block))
+                ratios.append((fast.games / fast.seconds) / (slow.games / slow.seconds))
+                naive.add(slow)
+                together.add(fast)
+        rows = [
+            (
+                name,
+                played.games,
+                f"{played.moves / played.games:.1f}",
+                f"{played.games / played.seconds:.2f}",
+                f"{played.moves / played.seconds:.0f}",
+                f"{played.calls / played.games:,.0f}",
+                f"{played.positions / played.games:,.0f}",
+                f"{played.positions / played.calls:.1f}",
+            )
+            for name, played in (("naive, batch 1, two calls", naive), ("windrow, vectorized", together))
+        ]
+        header = ("way", "games", "moves/game", "games/s", "moves/s", "calls/game", "positions/game", "rows/call")
+        threads = f"{num_threads} torch thread{'s' if num_threads > 1 else ''}"
+        print_table(f"Connect-4 self-play, {NUM_SIMULATIONS} simulations a move, {threads}", header, rows)
+        print(f"\n  windrow is {statistics.median(ratios):.2f} times as fast (others' cores: {others.num_cores:.2f})")
+        figures.append(
+            Figure(
+                name=f"self-play games/s against the naive way, {threads}",
+                value=statistics.median(ratios),
+                unit="x",
+                at_least=TARGET_SPEEDUP,
+                note=f"median of {num_blocks}; {min(ratios):.2f}-{max(ratios):.2f}",
+            )
+        )
+    num_positions = 2 if is_quick else 20
+    same = count_agreement(game, network, num_positions)
+    print(f"  The same visits to the last one on {same} of {num_positions} positions")
+    return figures
+
+
+if __name__ == "__main__":
+    run_alone(measure, __doc__)

@@ -1,0 +1,117 @@
+"""Network share: how much of the network's own throughput is left when a search drives it. 1 is the limit.
+
+The 64-channel 5-block ResNet on the CPU, Connect-4, vectorized, one leaf per tree, so that a round of B trees is one
+batch of B rows. The network alone is called with batches of the same B rows, in the same process with the same threads,
+in blocks that take turns with the searches; each search is compared with the blocks right before and after it, and the
+median over the searches is the figure. What is compared is rows per second. Simulations are printed too: those that end
+in a finished game cost no row, so there may be more of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from time import perf_counter
+from typing import Any
+
+import torch
+from machine import num_cores, on_cores, watch_others
+from openings import openings
+from report import Figure, print_table, run_alone
+from resnet import ResNet, make_resnet
+
+import windrow
+from windrow import Search, SearchConfig, SearchStats
+
+TARGET_SHARE = 0.95
+NUM_SIMULATIONS = 64
+HEADER = ("threads  trees", "rows/s", "sims/s", "network alone/s", "share", "lowest-highest", "evaluate", "fill",
+          "others' cores")  # fmt: skip
+
+
+def network_rate(network: ResNet, batch: torch.Tensor, num_batches: int) -> float:
+    """Rows per second of the network alone."""
+    with torch.inference_mode():
+        start = perf_counter()
+        for _ in range(num_batches):
+            network(batch)
+        return num_batches * len(batch) / (perf_counter() - start)
+
+
+def search_rates(search: Search, states: list[Any]) -> tuple[float, float, SearchStats]:
+    """Rows per second and simulations per second of one run, timed from outside, and its stats."""
+    start = perf_counter()
+    search.run(states)
+    seconds = perf_counter() - start
+    stats = search.stats
+    assert stats is not None
+    return stats.nn_positions / seconds, stats.simulations / seconds, stats
+
+
+def measure_case(num_threads: int, num_trees: int, *, num_simulations: int, num_searches: int) -> tuple[Figure, tuple]:
+    """The figure and the row of the table for one number of threads and trees."""
+    game = windrow.make_game("connect4")
+    network = make_resnet(game.observation, game.num_actions)
+    states = openings(game, num_trees)
+    batch = torch.stack([torch.from_numpy(game.observe(state)) for state in states])
+    config = SearchConfig(
+        engine="vectorized", num_simulations=num_simulations, num_threads=1 if num_threads == 1 else None
+    )
+    half = (num_simulations + 1) // 2
+    torch.set_num_threads(num_threads)
+    shares, rows_s, sims_s, alone_s = [], [], [], []
+    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search, watch_others() as others:
+        network_rate(network, batch, 3)
+        search.run(states, num_simulations=2)
+        before = network_rate(network, batch, half)
+        for _ in range(num_searches):
+            rows, simulations, stats = search_rates(search, states)
+            after = network_rate(network, batch, half)
+            alone = 2 / (1 / before + 1 / after)
+            shares.append(rows / alone)
+            rows_s.append(rows)
+            sims_s.append(simulations)
+            alone_s.append(alone)
+            before = after
+    share = statistics.median(shares)
+    name = f"{num_threads} thread{'s' if num_threads > 1 else ''}, {num_trees} trees"
+    figure = Figure(
+        name=f"share of the network's throughput, {name}",
+        value=share,
+        at_least=TARGET_SHARE,
+        note=f"median of {num_searches}; {min(shares):.3f}-{max(shares):.3f}",
+    )
+    row = (
+        f"{num_threads:>7}  {num_trees:>5}",
+        *(f"{statistics.median(rates):,.0f}" for rates in (rows_s, sims_s, alone_s)),
+        f"{share:.3f}",
+        f"{min(shares):.3f}-{max(shares):.3f}",
+        f"{stats.evaluate_s / stats.total_s:.1%}",
+        f"{stats.batch_fill:.1%}",
+        f"{others.num_cores:.2f}",
+    )
+    return figure, row
+
+
+def measure(is_quick: bool) -> list[Figure]:
+    """Print the table and return the figures."""
+    num_simulations, num_searches = (8, 2) if is_quick else (NUM_SIMULATIONS, 7)
+    figures, rows = [], []
+    for num_threads in sorted({1, num_cores()}):
+        for num_trees in (64, 128):
+            with on_cores(num_threads):
+                figure, row = measure_case(
+                    num_threads, num_trees, num_simulations=num_simulations, num_searches=num_searches
+                )
+            figures.append(figure)
+            rows.append(row)
+    print_table(
+        f"Connect-4, 64-channel 5-block ResNet, torch on the CPU, {num_simulations} simulations, every tree another"
+        " opening",
+        HEADER,
+        rows,
+    )
+    return figures
+
+
+if __name__ == "__main__":
+    run_alone(measure, __doc__)

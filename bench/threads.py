@@ -1,0 +1,109 @@
+"""Threads: from how many trees on a second thread pays, with an evaluator that costs nothing.
+
+This is the hardest case for threads: a round is over in microseconds, so waking a sleeping thread weighs most. The
+answer is what `_MIN_TREES_PER_THREAD` in `windrow.search.plan` should be. One and two threads take turns in short
+blocks. A second thread is worth nothing while another process has the second core, so pairs of blocks during which
+that happened are left out if enough others remain; the last column says how busy the machine was.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from machine import num_cores, on_cores, watch_others
+from openings import openings
+from report import Figure, number, print_table, run_alone
+
+import windrow
+from windrow import Search, SearchConfig
+
+TREE_COUNTS = (16, 32, 64, 128, 256, 512, 1024)
+NUM_SIMULATIONS = 200
+BLOCK_S = 0.1
+QUIET_CORES = 0.2
+HEADER = ("trees", "us a round", "1 thread/s", "2 threads/s", "speedup", "lowest-highest", "pairs", "others' cores")
+
+
+@dataclass
+class Pair:
+    """A block with one thread and a block with two, in simulations per second."""
+
+    one: float
+    two: float
+    others: float
+
+    @property
+    def speedup(self) -> float:
+        """Of two threads."""
+        return self.two / self.one
+
+
+def block_rate(search: Search, states: list[Any]) -> float:
+    """Simulations per second over about BLOCK_S."""
+    start, num_runs = perf_counter(), 0
+    while perf_counter() - start < BLOCK_S:
+        search.run(states)
+        num_runs += 1
+    return num_runs * len(states) * NUM_SIMULATIONS / (perf_counter() - start)
+
+
+def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_pairs: int) -> list[Pair]:
+    """Pairs measured while the machine was quiet, `wanted` of them; all there are if it was too seldom quiet."""
+    states = openings(game, num_trees)
+    configs = [
+        SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, num_threads=num_threads)
+        for num_threads in (1, 2)
+    ]
+    with (
+        Search(game, windrow.evaluators.UniformEvaluator(), configs[0]) as one,
+        Search(game, windrow.evaluators.UniformEvaluator(), configs[1]) as two,
+    ):
+        one.run(states), two.run(states)  # touches the memory
+        pairs: list[Pair] = []
+        while len(pairs) < max_pairs:
+            with watch_others() as others:
+                rates = block_rate(one, states), block_rate(two, states)
+            pairs.append(Pair(*rates, others.num_cores))
+            quiet = [pair for pair in pairs if not pair.others > QUIET_CORES]
+            if len(quiet) == wanted:
+                return quiet
+    return pairs
+
+
+def measure(is_quick: bool) -> list[Figure]:
+    """Print the table and return the figures."""
+    if num_cores() < 2:
+        print("\nthreads: one core only, nothing to measure")
+        return []
+    counts = (32, 256) if is_quick else TREE_COUNTS
+    wanted, max_pairs = (2, 3) if is_quick else (5, 12)
+    games = {"connect4": windrow.make_game("connect4"), "gomoku 15x15": windrow.make_game("gomoku", size=15)}
+    figures: list[Figure] = []
+    with on_cores(2):
+        for name, game in games.items():
+            rows: list[tuple[Any, ...]] = []
+            speedups: dict[int, float] = {}
+            for count in counts if name == "connect4" else counts[:5]:
+                pairs = measure_pairs(game, count, wanted=wanted, max_pairs=max_pairs)
+                one, two = max(pair.one for pair in pairs), max(pair.two for pair in pairs)
+                all_speedups = [pair.speedup for pair in pairs]
+                speedups[count] = statistics.median(all_speedups)
+                spread = f"{min(all_speedups):.2f}-{max(all_speedups):.2f}"
+                others = f"{statistics.median(pair.others for pair in pairs):.2f}"
+                rates = f"{count / one * 1e6:.0f}", number(one), number(two), f"{speedups[count]:.2f}"
+                rows.append((count, *rates, spread, len(pairs), others))
+            print_table(f"{name}, uniform evaluator, {NUM_SIMULATIONS} simulations", HEADER, rows)
+            paying = [count for count in speedups if all(speedups[more] > 1 for more in speedups if more >= count)]
+            print(f"\n  Two threads pay from {paying[0]} trees on." if paying else "\n  Two threads do not pay here.")
+            figures += [
+                Figure(name=f"2 threads against 1, {name}, {count} trees", value=speedup, unit="x", note="median")
+                for count, speedup in speedups.items()
+            ]
+    return figures
+
+
+if __name__ == "__main__":
+    run_alone(measure, __doc__)

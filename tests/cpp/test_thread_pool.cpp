@@ -1,0 +1,206 @@
+// test_thread_pool.cpp: the pool alone, and a forest on it. Runs under TSan too.
+#include "thread_pool.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "census.h"
+#include "check.h"
+#include "dice.h"
+#include "forest.h"
+#include "games/builtin.h"
+#include "positions.h"
+#include "trap_game.h"
+
+using namespace windrow;
+
+namespace {
+
+// Every index is visited once. Plain ints on purpose: TSan sees if two threads share one, or if the caller reads them
+// before the workers are done.
+void test_cover() {
+  Dice dice(1);
+  for (int32_t num_threads = 1; num_threads <= 8; ++num_threads) {
+    scene() = std::to_string(num_threads) + " threads";
+    ThreadPool pool(num_threads);
+    check(pool.num_threads() == num_threads, "the pool has another number of threads");
+    std::vector<int32_t> seen;
+    for (int32_t job = 0; job < 300; ++job) {
+      const int32_t count = dice.one_of({0, 1, 2, 7, 8, 9, 100, 1000}), piece_size = dice.one_of({1, 3, 8, 1000});
+      seen.assign(static_cast<size_t>(count), 0);
+      pool.for_each(count, piece_size, [&](int32_t begin, int32_t end) {
+        check(begin >= 0 && begin < end && end <= count, "a piece is out of range");
+        for (int32_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+      });
+      for (const int32_t times : seen) check(times == 1, "an index was not visited exactly once");
+    }
+  }
+}
+
+void test_exceptions() {
+  Dice dice(2);
+  for (int32_t num_threads = 1; num_threads <= 8; ++num_threads) {
+    scene() = std::to_string(num_threads) + " threads";
+    ThreadPool pool(num_threads);
+    for (int32_t job = 0; job < 100; ++job) {
+      constexpr int32_t kCount = 64;
+      const int32_t bad = dice.below(kCount);
+      const bool all_fail = dice.one_in(4);
+      std::atomic<int32_t> num_begun = 0, num_ended = 0;
+      const auto error = check_throws<std::runtime_error>(
+          [&] {
+            pool.for_each(kCount, 1, [&](int32_t begin, int32_t end) {
+              ++num_begun;
+              if (all_fail || (begin <= bad && bad < end)) {
+                ++num_ended;
+                throw std::runtime_error("piece " + std::to_string(begin));
+              }
+              ++num_ended;
+            });
+          },
+          "a piece throws");
+      check(std::string(error.what()).starts_with("piece "), "another error arrives");
+      check(num_begun == num_ended && num_begun >= 1, "for_each returned while a piece was running");
+
+      std::vector<int32_t> seen(kCount, 0);
+      pool.for_each(kCount, 1, [&](int32_t begin, int32_t) { ++seen[static_cast<size_t>(begin)]; });
+      check(std::accumulate(seen.begin(), seen.end(), 0) == kCount, "after an error the pool does not work");
+    }
+  }
+}
+
+// Pools that come and go, used and unused.
+void test_lifetime() {
+  scene() = "lifetime";
+  for (int32_t i = 0; i < 100; ++i) {
+    ThreadPool pool(2 + i % 7);
+    if (i % 3 == 0) continue;
+    std::vector<int32_t> seen(32, 0);
+    pool.for_each(32, 1, [&](int32_t begin, int32_t) { seen[static_cast<size_t>(begin)] = begin; });
+    if (i % 3 == 1) continue;
+    check_throws<std::runtime_error>([&] { pool.for_each(32, 1, [](int32_t, int32_t) { throw std::runtime_error(""); }); },
+                                     "every piece throws");
+  }
+}
+
+struct Out {
+  Batch* batch;
+  Evaluation answer;
+};
+
+// Two moves of every tree, `num_out` batches out at a time.
+std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int32_t num_threads, int32_t num_out,
+                               int32_t max_leaves) {
+  constexpr int32_t kTrees = 64;
+  options.num_threads = num_threads;
+  Forest forest(game, kTrees, options);
+  Dice dice(5);
+  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 4).data());
+  std::vector<float> observations(static_cast<size_t>(forest.rows_needed(max_leaves)) *
+                                  static_cast<size_t>(game.observation_floats));
+  for (uint32_t move = 0; move < 2; ++move) {
+    forest.begin(0, kTrees, 50, move);
+    std::vector<Out> out;
+    for (;;) {
+      while (static_cast<int32_t>(out.size()) < num_out) {
+        Batch& batch = forest.select(max_leaves, 0, kTrees, false, observations.data());
+        if (batch.num_rows == 0) break;
+        std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
+        forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
+        out.push_back({&batch, evaluate(game, states.data(), batch.num_rows)});
+      }
+      if (out.empty()) break;
+      // Not in the order in which they went out.
+      const size_t index = static_cast<size_t>(dice.below(static_cast<int64_t>(out.size())));
+      forest.complete(*out[index].batch, out[index].answer.logits.data(), out[index].answer.values.data());
+      out.erase(out.begin() + static_cast<int64_t>(index));
+    }
+    check(!forest.has_work(0, kTrees), "a search ends with work left");
+    if (move == 1) break;
+    for (int32_t tree = 0; tree < kTrees; ++tree) {
+      const std::vector<int32_t> line = forest.tree(tree).principal_variation();
+      if (!line.empty()) forest.advance(tree, line.front());
+    }
+  }
+  std::vector<TreeRecord> found;
+  for (int32_t tree = 0; tree < kTrees; ++tree) {
+    check_tree(game, forest.tree(tree));
+    check(forest.tree(tree).count_in_flight() == 0, "marks are left behind");
+    found.push_back(record(game, forest.tree(tree)));
+  }
+  return found;
+}
+
+void test_forest() {
+  TrapRules trap;
+  const auto connect4 = make_builtin("connect4", {});
+  const auto othello = make_builtin("othello", {});
+  for (const GameTable& game : {connect4->table(), TrapGame::table(trap), othello->table()}) {
+    ForestOptions options;
+    options.leaves_per_tree = 4;
+    options.dirichlet_fraction = 0.25f;
+    const std::vector<TreeRecord> want = search(game, options, 1, 1, 4096);
+    for (const int32_t num_threads : {2, 4}) {
+      for (const int32_t num_out : {1, 3}) {
+        scene() = std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
+        check(search(game, options, num_threads, num_out, 64) == want, "threads or batches change the result");
+      }
+    }
+  }
+}
+
+// Games that fail in the middle of a parallel select.
+void test_forest_faults() {
+  scene() = "faults in a forest";
+  constexpr int32_t kTrees = 64;
+  TrapRules trap;
+  trap.traps_per_1024 = 3;
+  const GameTable game = TrapGame::table(trap);
+  ForestOptions options;
+  options.leaves_per_tree = 4;
+  options.num_threads = 4;
+  Forest forest(game, kTrees, options);
+  Dice dice(6);
+  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 3).data());
+  forest.begin(0, kTrees, 100, 0);
+  std::vector<float> observations(static_cast<size_t>(forest.rows_needed(256)) * 3);
+  int32_t num_faults = 0;
+  while (forest.has_work(0, kTrees)) {
+    trap.is_armed = dice.one_in(2);
+    try {
+      Batch& batch = forest.select(256, 0, kTrees, false, observations.data());
+      if (batch.num_rows == 0) continue;
+      std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * 2);
+      forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
+      const Evaluation answer = evaluate(game, states.data(), batch.num_rows);
+      forest.complete(batch, answer.logits.data(), answer.values.data());
+    } catch (const GameFault&) {
+      ++num_faults;
+      check(forest.num_batches_out() == 0, "a batch is out after a fault");
+      for (int32_t tree = 0; tree < kTrees; ++tree) {
+        check(forest.tree(tree).count_in_flight() == 0, "marks are left behind after a fault");
+      }
+    }
+  }
+  check(num_faults > 0, "no fault was met");
+  trap.is_armed = false;
+  for (int32_t tree = 0; tree < kTrees; ++tree) {
+    check_tree(game, forest.tree(tree));
+    check(forest.tree(tree).counters.simulations == 100, "a budget was not spent");
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_cover();
+  test_exceptions();
+  test_lifetime();
+  test_forest();
+  test_forest_faults();
+}

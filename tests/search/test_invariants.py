@@ -1,0 +1,484 @@
+"""What holds for every engine, whatever happens: one evaluation a node, exact budgets, nothing left in flight."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+from search_cases import (
+    Recorder,
+    ThreadedEvaluator,
+    check_invariants,
+    in_flight,
+    linear_evaluator,
+    random_position,
+    snapshot,
+    walk,
+)
+
+from windrow import EvaluatorError, Search, SearchConfig, make_game
+from windrow.evaluators import HashEvaluator, UniformEvaluator, from_function
+
+ENGINES: dict[str, dict[str, Any]] = {
+    "sequential": {"engine": "sequential"},
+    "batched": {"engine": "batched", "leaves_per_tree": 6},
+    "vectorized": {"engine": "vectorized", "leaves_per_tree": 3},
+    "threads": {"engine": "vectorized", "leaves_per_tree": 3, "num_threads": 2},
+    "pipeline": {"engine": "vectorized", "leaves_per_tree": 3, "num_threads": 2, "pipeline": 2},
+    "small batches": {"engine": "vectorized", "leaves_per_tree": 3, "pipeline": 2, "max_batch": 2},
+}
+
+GAMES: dict[str, tuple[str, dict[str, Any], int]] = {
+    "tictactoe": ("tictactoe", {}, 4),
+    "connect4": ("connect4", {}, 30),
+    "gomoku": ("gomoku", {"size": 5}, 15),
+    "othello": ("othello", {}, 54),
+}
+
+
+def positions_of(game_name: str, count: int) -> tuple[Any, list[Any]]:
+    name, options, moves = GAMES[game_name]
+    game = make_game(name, **options)
+    return game, [random_position(game, moves, seed) for seed in range(count)]
+
+
+# --- Evaluations and budgets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("game_name", GAMES)
+def test_one_evaluation_for_every_expanded_node(game_name: str, engine: str):
+    """The evaluator is asked for the expanded nodes' positions, each as often as nodes have it, and no others.
+
+    Positions late in a game, so that many simulations end in finished games, which cost nothing.
+    """
+    game, positions = positions_of(game_name, 12)
+    recorder = Recorder(HashEvaluator(1))
+    search = Search(game, recorder, SearchConfig(num_simulations=61, **ENGINES[engine]))
+    search.run(positions)
+    expected: list[bytes] = []
+    terminals = simulations = 0
+    for tree, root in enumerate(positions):
+        for path, node in walk(search, tree).items():
+            state = root
+            for action in path:
+                state = game.apply(state, action)
+            if node.kind == "expanded":
+                expected.append(game.observe(state).tobytes())
+            else:
+                assert node.kind == "over", "a node without an evaluation is a finished game"
+        terminals += sum(
+            int(node.edge_visits[edge])
+            for path, node in walk(search, tree).items()
+            for edge, action in enumerate(node.actions.tolist())
+            if (child := search._forest.node(tree, [*path, action])) is not None and child.kind == "over"
+        )
+        simulations += search._forest.node(tree, []).visits - 1
+    asked = [row for call in recorder.calls for row in call]
+    assert sorted(asked) == sorted(expected)
+    stats = search.stats
+    assert stats.nn_positions == len(expected) == search._forest.totals(0, 12)["expanded"]
+    assert stats.nn_batches == len(recorder.calls)
+    assert stats.terminal_hits == terminals > 0
+    assert stats.simulations == simulations == 12 * 61
+
+
+def test_no_observation_is_asked_twice_where_no_position_has_two_paths():
+    """One column of Connect-4: one line of play, so equal rows can only be the same node."""
+    game = make_game("connect4", columns=2, rows=10, connect=9)
+    recorder = Recorder(HashEvaluator(2))
+    # max_depth 2: a, b, aa, ab, ba, bb are six different boards (who is to move and where the discs lie).
+    search = Search(game, recorder, SearchConfig(num_simulations=200, leaves_per_tree=8, max_depth=1))
+    search.run(game.initial_state())
+    asked = [row for call in recorder.calls for row in call]
+    assert len(asked) == len(set(asked)) == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("budget", [0, 1, 2, 5, 6, 7, 50])
+def test_the_budget_is_exact(engine: str, budget: int):
+    game, positions = positions_of("connect4", 3)
+    search = Search(game, HashEvaluator(1), SearchConfig(**ENGINES[engine]))
+    results = search.run(positions, num_simulations=budget)
+    assert [int(result.visits.sum()) for result in results] == [budget] * 3
+    assert results[0].stats.stopped_by == "budget"
+    kept = [int(result.visits.sum()) for result in search.run(num_simulations=4)]
+    assert kept == [budget + 4] * 3
+
+
+def test_the_budget_is_exact_when_a_batch_needs_no_evaluation():
+    """max_batch 1 takes the trees one by one; a tree that is fully known asks for no row, yet the other one must go on.
+
+    3 x o x        One tree has one move left, which ends the game; the other is the empty board.
+    2 x o o
+    1 o x .
+    """
+    game = make_game("tictactoe")
+    nearly_over = game.state_from_moves("a3 b3 c3 b2 a2 a1 b1 c2")
+    for positions in ([nearly_over, game.initial_state()], [game.initial_state(), nearly_over]):
+        search = Search(game, HashEvaluator(1), SearchConfig(engine="vectorized", max_batch=1, num_simulations=30))
+        results = search.run(positions)
+        assert [int(result.visits.sum()) for result in results] == [30, 30]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("game_name", GAMES)
+def test_the_laws_sums_hold_at_every_node(game_name: str, engine: str):
+    game, positions = positions_of(game_name, 10)
+    search = Search(game, linear_evaluator(game), SearchConfig(num_simulations=80, **ENGINES[engine]))
+    search.run(positions)
+    for tree in range(10):
+        check_invariants(search, tree)
+    assert in_flight(search) == 0
+
+
+@pytest.mark.parametrize("on_collision", ["share", "skip"])
+def test_collisions_are_counted_and_cost_no_row(on_collision: Any):
+    """A move with all the prior draws all eight selections of the first round: seven collisions, or one that ends it."""
+    game = make_game("connect4")
+    logits = np.array([0, 0, 0, 40, 0, 0, 0], np.float32)
+    recorder = Recorder(from_function(lambda _: (logits, 0.0)))
+    config = SearchConfig(num_simulations=8, leaves_per_tree=8, on_collision=on_collision, engine="batched")
+    search = Search(game, recorder, config)
+    result = search.run(game.initial_state())
+    assert result.visits.tolist() == [0, 0, 0, 8, 0, 0, 0]
+    first_round = recorder.calls[1]
+    assert len(first_round) == 1
+    if on_collision == "share":
+        assert len(recorder.calls) == 2
+        assert result.stats.collisions == 7
+    else:
+        # Each round: one new leaf, one collision. The last has one simulation to go, and so no second selection.
+        assert len(recorder.calls) == 1 + 8
+        assert result.stats.collisions == 7
+    assert result.stats.nn_positions == sum(len(call) for call in recorder.calls)
+
+
+# --- Nothing stays in flight -------------------------------------------------------------------------------------
+
+
+class Trouble(Exception):
+    """What a test's evaluator raises."""
+
+
+def failing_at(number: int, error: BaseException) -> Any:
+    def before(call: int) -> None:
+        if call == number:
+            raise error
+
+    return before
+
+
+@pytest.mark.parametrize("call", [0, 1, 2, 7])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_evaluator_that_raises_leaves_a_usable_tree(engine: str, call: int):
+    """Nothing in flight, and a search that goes on grows the very tree that an undisturbed one does."""
+    game, positions = positions_of("connect4", 4)
+    config = SearchConfig(num_simulations=24, **ENGINES[engine])
+    error = Trouble("the network is gone")
+    search = Search(game, Recorder(HashEvaluator(1), failing_at(call, error)), config)
+    with pytest.raises(EvaluatorError, match="raised Trouble .*the network is gone") as caught:
+        search.run(positions)
+    assert caught.value.__cause__ is error
+    assert in_flight(search) == 0
+    for tree in range(4):
+        check_invariants(search, tree)
+    if engine in ("sequential", "batched"):
+        # Tree by tree: what is left of each budget can be asked for, since rounds start anew where they were undone.
+        undisturbed = Search(game, HashEvaluator(1), config)
+        undisturbed.run(positions[:1])
+        done = max(search._forest.node(0, []).visits - 1, 0)
+        single = Search(game, Recorder(HashEvaluator(1), failing_at(call, error)), config)
+        with pytest.raises(EvaluatorError):
+            single.run(positions[0])
+        single.run(num_simulations=24 - done if call < 5 else 24 - (single._forest.node(0, []).visits - 1))
+        assert snapshot(single) == snapshot(undisturbed)
+    search.run()
+    assert in_flight(search) == 0
+    for tree in range(4):
+        check_invariants(search, tree)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nan_leaves_nothing_in_flight(engine: str):
+    game, positions = positions_of("connect4", 4)
+    calls = 0
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        nonlocal calls
+        calls += 1
+        logits = np.zeros((len(observations), 7), np.float32)
+        if calls == 5:
+            logits[-1] = np.nan
+        return logits, np.zeros(len(observations), np.float32)
+
+    search = Search(game, from_function(fn, batched=True), SearchConfig(num_simulations=30, **ENGINES[engine]))
+    with pytest.raises(EvaluatorError, match="nan"):
+        search.run(positions)
+    assert in_flight(search) == 0
+    for tree in range(4):
+        check_invariants(search, tree)
+    before = [search._forest.node(tree, []).visits for tree in range(4)]
+    results = search.run()
+    # A tree whose root was not evaluated has N(s) = 0; its evaluation makes it 1.
+    assert [int(result.visits.sum()) for result in results] == [max(visits, 1) - 1 + 30 for visits in before]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_interrupt_passes_through_as_it_is(engine: str, error: type[BaseException]):
+    game, positions = positions_of("connect4", 4)
+    search = Search(game, Recorder(HashEvaluator(1), failing_at(3, error())), SearchConfig(**ENGINES[engine]))
+    with pytest.raises(error):
+        search.run(positions, num_simulations=30)
+    assert in_flight(search) == 0
+    assert [int(result.visits.sum()) >= 10 for result in search.run(num_simulations=10)] == [True] * 4
+
+
+class Interrupted(ThreadedEvaluator):
+    """Every answer from the second on is an interrupt, as when a person presses Ctrl-C again while the search waits."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner, pipeline=3)
+        self._count = 0
+        self.is_broken = True
+
+    def submit(self, observations: Any) -> Any:
+        self._count += 1
+        if self._count == 1 or not self.is_broken:
+            return super().submit(observations)
+        future: Future[Any] = Future()
+        future.set_exception(KeyboardInterrupt())
+        return future
+
+
+def test_a_second_interrupt_while_batches_are_awaited():
+    """Cleaning up waits for the batches that are out; an interrupt of that wait must not leave them out for ever."""
+    game, positions = positions_of("connect4", 6)
+    evaluator = Interrupted(HashEvaluator(1).bind(game))
+    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=20))
+    with pytest.raises(KeyboardInterrupt):
+        search.run(positions)
+    assert in_flight(search) == 0
+    evaluator.is_broken = False
+    assert all(result.visits.sum() >= 20 for result in search.run())
+    evaluator.close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stop_from_the_evaluator(engine: str):
+    """`stop` may come from anywhere, the middle of an evaluation included: the batch is completed, no other begun."""
+    game, positions = positions_of("connect4", 3)
+    search: Search
+
+    def before(call: int) -> None:
+        if call == 4:
+            search.stop()
+
+    recorder = Recorder(HashEvaluator(1), before)
+    search = Search(game, recorder, SearchConfig(num_simulations=500, **ENGINES[engine]))
+    results = search.run(positions)
+    assert results[0].stats.stopped_by == "stop"
+    assert in_flight(search) == 0
+    assert results[0].stats.nn_positions == search._forest.totals(0, 3)["expanded"]
+    assert 0 < results[0].stats.simulations < 1500
+    assert search.run(num_simulations=10)[2].stats.stopped_by == "budget"
+
+
+def test_stop_from_another_thread():
+    game = make_game("othello")
+    started = threading.Event()
+    search = Search(game, Recorder(UniformEvaluator(), lambda call: started.set() if call == 3 else None))
+
+    def stop() -> None:
+        started.wait(30)
+        search.stop()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    result = search.run(game.initial_state(), num_simulations=2_000_000)
+    thread.join()
+    assert result.stats.stopped_by == "stop"
+    assert in_flight(search) == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_leaving_a_stream(engine: str):
+    game, positions = positions_of("connect4", 3)
+    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=400, **ENGINES[engine]))
+    for results in search.stream(positions, interval_s=0.0):
+        if results[0].visits.sum() > 5:
+            break
+    del results
+    assert in_flight(search) == 0
+    again = search.run(num_simulations=5)
+    assert in_flight(search) == 0
+    assert again[0].visits.sum() > 10
+
+
+def test_leaving_a_stream_with_batches_out():
+    game, positions = positions_of("connect4", 6)
+    evaluator = ThreadedEvaluator(HashEvaluator(1).bind(game), pipeline=3)
+    search = Search(game, evaluator, SearchConfig(num_simulations=400, engine="vectorized", leaves_per_tree=2))
+    stream = search.stream(positions, interval_s=0.0)
+    next(stream)
+    assert search._forest.num_batches_out > 0, "this test is about batches that are out"
+    stream.close()
+    assert in_flight(search) == 0
+    assert all(result.visits.sum() >= 20 for result in search.run(num_simulations=20))
+    evaluator.close()
+
+
+# --- Nothing but the tree matters --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_trees_do_not_change_tree_0(engine: str):
+    """Batch independence: alone, among eleven others, and among eleven different ones."""
+    game, positions = positions_of("connect4", 24)
+    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25, **ENGINES[engine])
+    trees = []
+    for others in ([], positions[1:12], positions[12:23]):
+        search = Search(game, linear_evaluator(game), config)
+        search.run([positions[0], *others])
+        trees.append(snapshot(search))
+    assert trees[0] == trees[1] == trees[2]
+
+
+def test_threads_batches_and_runs_do_not_change_anything():
+    """Every tree of forty, to the last bit, whatever the schedule."""
+    game, positions = positions_of("othello", 40)
+    schedules: list[dict[str, Any]] = [
+        {"engine": "batched"},
+        {"engine": "vectorized", "num_threads": 1},
+        {"engine": "vectorized", "num_threads": 1},
+        {"engine": "vectorized", "num_threads": 2},
+        {"engine": "vectorized", "num_threads": 5, "pipeline": 4},
+        {"engine": "vectorized", "num_threads": 2, "max_batch": 7},
+        {"engine": "vectorized", "num_threads": 3, "max_batch": 1, "pipeline": 2},
+    ]
+    trees = []
+    for schedule in schedules:
+        config = SearchConfig(num_simulations=40, leaves_per_tree=2, dirichlet_fraction=0.25, seed=5, **schedule)
+        search = Search(game, linear_evaluator(game), config)
+        results = search.run(positions)
+        search.advance([result.best_action for result in results])
+        search.run()
+        trees.append([snapshot(search, tree) for tree in range(40)])
+    for schedule, other in zip(schedules[1:], trees[1:], strict=True):
+        assert other == trees[0], schedule
+
+
+def test_an_asynchronous_evaluator_has_several_batches_out():
+    """A real thread answers, out of step with the search; the trees are those of the plain evaluator."""
+    game, positions = positions_of("connect4", 20)
+    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2)
+    evaluator = ThreadedEvaluator(linear_evaluator(game), pipeline=3)
+    search = Search(game, evaluator, config)
+    results = search.run(positions)
+    assert results[0].stats.pipeline == 3
+    assert evaluator.most_out > 1
+    plain = Search(game, linear_evaluator(game), config)
+    plain.run(positions)
+    for tree in range(20):
+        assert snapshot(search, tree) == snapshot(plain, tree)
+    evaluator.close()
+
+
+def test_an_asynchronous_evaluator_that_fails_late():
+    game, positions = positions_of("connect4", 9)
+
+    def fail_once(call: int) -> None:
+        if call == 6:
+            raise Trouble("lost")
+
+    evaluator = ThreadedEvaluator(Recorder(HashEvaluator(1).bind(game), fail_once), pipeline=3, num_threads=1)
+    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2))
+    with pytest.raises(EvaluatorError, match="Trouble") as caught:
+        search.run(positions)
+    assert isinstance(caught.value.__cause__, Trouble)
+    assert in_flight(search) == 0
+    assert all(result.visits.sum() >= 50 for result in search.run())
+    evaluator.close()
+
+
+# --- The three verbs, called by hand -----------------------------------------------------------------------------
+
+
+def verbs(num_trees: int = 1, **settings: Any) -> tuple[Any, Any, Any]:
+    """A forest whose roots are evaluated, an evaluator and a buffer."""
+    game = make_game("connect4")
+    config = SearchConfig(engine="vectorized", num_simulations=0, **settings)
+    search = Search(game, HashEvaluator(1), config)
+    search.run([game.initial_state()] * num_trees)
+    forest = search._forest
+    forest.begin(1000, 1, 0, num_trees)
+    return search, HashEvaluator(1).bind(game), np.empty((64, 2 * 6 * 7), np.float32)
+
+
+def answer(evaluator: Any, rows: Any, batch: Any) -> Any:
+    return evaluator.evaluate(rows[: batch.num_rows])
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 0, 2]])
+@pytest.mark.parametrize("cancelled", [None, 0, 1, 2])
+def test_overlapping_batches_of_one_tree(order: list[int], cancelled: int | None):
+    """Three batches of one tree out at once, returned in any order, one of them perhaps never: no mark is left."""
+    search, evaluator, _ = verbs(leaves_per_tree=4)
+    forest = search._forest
+    buffers = [np.empty((8, 84), np.float32) for _ in range(3)]
+    batches = [forest.select(buffer, 4, 0, 1, overlap=True) for buffer in buffers]
+    assert all(batch.num_rows > 0 for batch in batches)
+    rows = [row.tobytes() for buffer, batch in zip(buffers, batches, strict=True) for row in buffer[: batch.num_rows]]
+    assert len(rows) == len(set(rows)), "no position is out twice"
+    assert forest.num_batches_out == 3
+    for number in order:
+        if number == cancelled:
+            forest.cancel(batches[number])
+        else:
+            forest.complete(batches[number], *answer(evaluator, buffers[number], batches[number]))
+    assert forest.num_batches_out == 0
+    assert in_flight(search) == 0
+    check_invariants(search)
+
+
+def test_a_tree_takes_part_in_one_batch_at_a_time_unless_asked():
+    search, evaluator, rows = verbs(leaves_per_tree=4)
+    forest = search._forest
+    first = forest.select(rows, 4, 0, 1)
+    second = forest.select(np.empty_like(rows), 4, 0, 1)
+    assert first.num_rows > 0
+    assert second.num_rows == 0
+    forest.complete(first, *answer(evaluator, rows, first))
+    assert in_flight(search) == 0
+
+
+def test_a_batch_is_completed_once():
+    search, evaluator, rows = verbs(leaves_per_tree=4)
+    forest = search._forest
+    batch = forest.select(rows, 4, 0, 1)
+    logits, values = answer(evaluator, rows, batch)
+    forest.complete(batch, logits, values)
+    for again in (lambda: forest.complete(batch, logits, values), lambda: forest.cancel(batch)):
+        with pytest.raises(RuntimeError, match="not out"):
+            again()
+    following = forest.select(rows, 4, 0, 1)
+    with pytest.raises(RuntimeError, match="not out"):
+        forest.complete(batch, logits, values)
+    forest.cancel(following)
+    assert in_flight(search) == 0
+
+
+def test_a_tree_with_leaves_out_cannot_be_changed():
+    search, _, rows = verbs(leaves_per_tree=4)
+    forest = search._forest
+    batch = forest.select(rows, 4, 0, 1)
+    state = search.game.initial_state().data
+    for change in (lambda: forest.advance(0, 3), lambda: forest.reset(0, state), lambda: forest.begin(5, 0, 0, 1)):
+        with pytest.raises(RuntimeError, match="out for evaluation"):
+            change()
+    forest.cancel(batch)
+    forest.advance(0, 3)
