@@ -167,30 +167,29 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
   }
   // 4. Write the observations.
   const Timer timer(seconds_.encode);
-  for_each_round(batch, [&](Round& round) {
-    const Tree& tree = trees_[static_cast<size_t>(round.tree)];
-    float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
-    for (const Ref leaf : round.leaves) {
-      game_.observe(game_.self, tree.state_of(leaf), row);
-      row += game_.observation_floats;
-    }
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    for_each_round(batch, begin, end, [&](const Round& round) {
+      const Tree& tree = trees_[static_cast<size_t>(round.tree)];
+      float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
+      for (const Ref leaf : round.leaves) {
+        game_.observe(game_.self, tree.state_of(leaf), row);
+        row += game_.observation_floats;
+      }
+    });
   });
   return batch;
 }
 
-// fn(round) for every round of a batch, on the pool. The leaves of the rounds ahead are fetched meanwhile.
+// fn(round) for the rounds [begin, end) of a batch, fetching the leaves of rounds ahead.
 template <class Fn>
-void Forest::for_each_round(Batch& batch, const Fn& fn) {
-  constexpr int32_t kAhead = 6;
-  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
-    for (int32_t i = begin; i < end; ++i) {
-      if (i + kAhead < end) {
-        const Round& ahead = batch.rounds[static_cast<size_t>(i + kAhead)];
-        if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch_path(ahead.leaves.front());
-      }
-      fn(batch.rounds[static_cast<size_t>(i)]);
+void Forest::for_each_round(const Batch& batch, int32_t begin, int32_t end, const Fn& fn) {
+  for (int32_t i = begin; i < end; ++i) {
+    if (i + kInterleave < end) {
+      const Round& ahead = batch.rounds[static_cast<size_t>(i + kInterleave)];
+      if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch(ahead.leaves.front());
     }
-  });
+    fn(batch.rounds[static_cast<size_t>(i)]);
+  }
 }
 
 int32_t Forest::piece_size(int32_t count) const {
@@ -224,6 +223,8 @@ bool Forest::start_round(Cursor& cursor, const Batch& batch) {
   cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
   cursor.at = tree.root();
   cursor.depth = 0;
+  tree.prefetch(tree.root());
+  tree.prefetch_free();
   return cursor.wanted > 0;
 }
 
@@ -376,11 +377,14 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
       throw;
     }
   }
-  for_each_round(batch, [&](Round& round) { complete_round(round, logits, values); });
+  pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    for_each_round(batch, begin, end, [&](const Round& round) { expand_round(round, logits, values); });
+    back_up_rounds(batch, begin, end);
+  });
   give_back(batch);
 }
 
-void Forest::complete_round(Round& round, const float* logits, const float* values) {
+void Forest::expand_round(const Round& round, const float* logits, const float* values) {
   Tree& tree = trees_[static_cast<size_t>(round.tree)];
   int32_t row = round.first_row;
   for (const Ref leaf : round.leaves) {
@@ -391,7 +395,56 @@ void Forest::complete_round(Round& round, const float* logits, const float* valu
     }
     ++row;
   }
-  for (const Ref leaf : round.simulations) tree.back_up(leaf);
+}
+
+// Backs up the simulations of the rounds [begin, end), in the order of selection within each tree. Like the way down,
+// the way up is taken in several trees at once, one step of each in turn.
+void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
+  struct Climber {
+    Tree* tree;
+    const Round* round;
+    size_t simulation;
+    Ref at;
+    double value;
+  };
+  Climber climbers[kInterleave];
+  int32_t num_active = 0, next = begin;
+  const auto start_simulation = [](Climber& climber) {
+    climber.at = climber.round->simulations[climber.simulation];
+    climber.value = climber.tree->value_for_first_player(climber.at);
+    climber.tree->prefetch(climber.tree->node(climber.at).parent);
+  };
+  const auto take_next_round = [&](Climber& climber) {
+    while (next < end) {
+      const Round& round = batch.rounds[static_cast<size_t>(next++)];
+      if (round.simulations.empty()) continue;
+      climber.tree = &trees_[static_cast<size_t>(round.tree)];
+      climber.round = &round;
+      climber.simulation = 0;
+      start_simulation(climber);
+      return true;
+    }
+    return false;
+  };
+  while (num_active < kInterleave && take_next_round(climbers[num_active])) ++num_active;
+  while (num_active > 0) {
+    for (int32_t i = 0; i < num_active; ++i) {
+      Climber& climber = climbers[i];
+      Tree& tree = *climber.tree;
+      climber.at = tree.climb(climber.at, climber.value);
+      if (climber.at != tree.root()) {
+        tree.prefetch(tree.node(climber.at).parent);
+        continue;
+      }
+      ++tree.counters.simulations;
+      if (++climber.simulation < climber.round->simulations.size()) {
+        start_simulation(climber);
+      } else if (!take_next_round(climber)) {
+        climber = climbers[--num_active];
+        --i;
+      }
+    }
+  }
 }
 
 void Forest::cancel(Batch& batch) {

@@ -122,10 +122,11 @@ class Forest {
   bool end_round(Cursor& cursor, const Batch& batch);
   Round& round_of(int32_t slot, int32_t tree);
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
-  void complete_round(Round& round, const float* logits, const float* values);
+  void expand_round(const Round& round, const float* logits, const float* values);
+  void back_up_rounds(const Batch& batch, int32_t begin, int32_t end);
   Tree& checked_tree(int32_t index, const char* verb);
   template <class Fn>
-  void for_each_round(Batch& batch, const Fn& fn);
+  void for_each_round(const Batch& batch, int32_t begin, int32_t end, const Fn& fn);
   int32_t piece_size(int32_t count) const;
 
   const GameTable game_;

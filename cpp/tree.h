@@ -209,24 +209,29 @@ class Tree {
     ++counters.evaluations;
   }
 
-  // Ends a simulation at `leaf`, whose value is known: lowers the marks and adds the value along the path, to each
-  // player for that player.
-  void back_up(Ref leaf) {
+  // A simulation that ended at `leaf`, whose value is known, is backed up in steps: begin with `at` = leaf and the
+  // value for player 0, and climb until the root is reached.
+  double value_for_first_player(Ref leaf) const {
     const Node& end = node(leaf);
-    // For player 0. With one player there is nobody else; with two, the other's value is the negative.
-    const double value = end.kind == NodeKind::kOver || end.to_play == 0 ? end.value : -end.value;
-    for (Ref at = leaf; at != root_;) {
-      const Node& child = node(at);
-      Node& parent = node(child.parent);
-      const double mover_value = parent.to_play == 0 ? value : -value;
-      --parent.in_flight;
-      ++parent.visits;
-      parent.value_sum += mover_value;
-      --in_flight_of(parent)[child.parent_edge];
-      ++visits_of(parent)[child.parent_edge];
-      value_sums_of(parent)[child.parent_edge] += mover_value;
-      at = child.parent;
-    }
+    // With one player there is nobody else; with two, the other's value is the negative.
+    return end.kind == NodeKind::kOver || end.to_play == 0 ? end.value : -end.value;
+  }
+  // Lowers the marks of the edge that leads to `at` and adds the value to it, for the player who moved there.
+  Ref climb(Ref at, double value) {
+    const Node& child = node(at);
+    Node& parent = node(child.parent);
+    const double mover_value = parent.to_play == 0 ? value : -value;
+    --parent.in_flight;
+    ++parent.visits;
+    parent.value_sum += mover_value;
+    --in_flight_of(parent)[child.parent_edge];
+    ++visits_of(parent)[child.parent_edge];
+    value_sums_of(parent)[child.parent_edge] += mover_value;
+    return child.parent;
+  }
+  void back_up(Ref leaf) {
+    const double value = value_for_first_player(leaf);
+    for (Ref at = leaf; at != root_;) at = climb(at, value);
     ++counters.simulations;
   }
 
@@ -259,7 +264,8 @@ class Tree {
   size_t bytes() const { return used_lines_ * kLineBytes; }
   int32_t index() const { return index_; }
   RandomKey key() const { return key_; }
-  void prefetch_path(Ref leaf) const { prefetch(leaf); }
+  // Where the next node will be made.
+  void prefetch_free() const { prefetch(static_cast<Ref>(used_lines_)); }
   void prefetch(Ref ref) const {
     const std::byte* block = base_ + ref * kLineBytes;
     for (size_t line = 0; line < 4; ++line) __builtin_prefetch(block + line * kLineBytes, 1);
