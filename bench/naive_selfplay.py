@@ -1,14 +1,16 @@
 """Self-play, the naive way against windrow: games per second.
 
-The naive way is what a first version of AlphaZero in Python looks like: one game at a time, a tree of Python objects,
-and at every leaf two calls of the network at batch 1, one for the policy and one for the value. It follows windrow's law
-(docs/law.md), so both search the same trees; the line below the table says how often they agreed exactly. windrow
-plays all games at once, one batch per round for all of them; a finished game leaves the batch. Same network, same
-simulations, same torch threads, same random numbers for the moves; no tree is used again for the next move.
+The naive way is what a first AlphaZero in Python looks like: one game at a time, a tree of Python objects, and at every
+leaf two calls of the network at batch 1, one for the policy and one for the value. It selects by windrow's rule, so both
+search the same trees; the last line says how often they agreed to the last visit. windrow plays all games at once, one
+batch per round for all of them; a finished game leaves the batch. Same network, same simulations, same torch threads,
+same random numbers for the moves; no tree is used again for the next move. Both ways take turns in blocks of games, and
+the median over the blocks is the figure.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine import num_cores, on_cores, watch_others
+from machine import num_cores, on_cores, take_quiet
 from openings import openings
 from report import Figure, print_table, run_alone
 from resnet import ResNet, make_resnet
@@ -31,6 +33,7 @@ NUM_SIMULATIONS = 20
 NUM_SAMPLED_PLIES = 10
 """Moves at the beginning of a game that are drawn in proportion to the visits; later ones are the most visited."""
 C_PUCT = 1.5
+HEADER = ("way", "games", "moves/game", "games/s", "calls/game", "positions/game", "rows/call")
 
 
 @dataclass
@@ -44,6 +47,11 @@ class Played:
     positions: int = 0
     """Rows in those calls."""
     seconds: float = 0.0
+
+    @property
+    def games_per_second(self) -> float:
+        """Of wall time."""
+        return self.games / self.seconds
 
     def add(self, other: Played) -> None:
         """Count those games too."""
@@ -192,55 +200,69 @@ def count_agreement(game: Any, network: ResNet, num_positions: int) -> int:
         )
 
 
+def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: bool) -> Figure:
+    """Print the table for one number of torch threads and return its figure."""
+    num_games, games_per_block, max_s = (2, 2, 0.0) if is_quick else (NUM_GAMES, NUM_GAMES // 4, 50.0)
+    starts = itertools.cycle(range(0, num_games, games_per_block))
+
+    def take() -> tuple[Played, Played]:
+        """A block of games each way."""
+        start = next(starts)
+        return (
+            play_naively(game, network, range(start, start + games_per_block)),
+            play_together(game, network, range(num_games)),
+        )
+
+    torch.set_num_threads(num_threads)
+    with on_cores(num_threads):
+        play_together(game, network, range(2))  # warms up
+        samples = take_quiet(take, wanted=num_games // games_per_block, max_samples=6, max_s=max_s)
+    naive, together = Played(), Played()
+    for slow, fast in samples.values:
+        naive.add(slow)
+        together.add(fast)
+    ratios = [fast.games_per_second / slow.games_per_second for slow, fast in samples.values]
+    rows = [
+        (
+            name,
+            played.games,
+            f"{played.moves / played.games:.1f}",
+            f"{played.games_per_second:.2f}",
+            f"{played.calls / played.games:,.0f}",
+            f"{played.positions / played.games:,.0f}",
+            f"{played.positions / played.calls:.1f}",
+        )
+        for name, played in (("naive, batch 1, two calls", naive), ("windrow, vectorized", together))
+    ]
+    threads = f"{num_threads} torch thread{'s' if num_threads > 1 else ''}"
+    print_table(f"Connect-4 self-play, {NUM_SIMULATIONS} simulations a move, {threads}", HEADER, rows)
+    print(
+        f"\n  windrow is {statistics.median(ratios):.2f} times as fast ({len(ratios)} of {samples.num_taken} blocks,"
+        f" others' cores {samples.noise})"
+    )
+    return Figure(
+        name=f"self-play games/s against the naive way, {threads}",
+        value=statistics.median(ratios),
+        unit="x",
+        at_least=TARGET_SPEEDUP,
+        note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
+    )
+
+
 def measure(is_quick: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     game = windrow.make_game("connect4")
     network = make_resnet(game.observation, game.num_actions)
-    num_blocks, games_per_block = (1, 2) if is_quick else (4, NUM_GAMES // 4)
-    figures = []
-    for num_threads in sorted({1, num_cores()}):
-        naive, together = Played(), Played()
-        ratios = []
-        torch.set_num_threads(num_threads)
-        with on_cores(num_threads), watch_others() as others:
-            play_together(game, network, range(1))  # warms up
-            for block in range(num_blocks):
-                seeds = range(block * games_per_block, (block + 1) * games_per_block)
-                slow = play_naively(game, network, seeds)
-                fast = play_together(game, network, range(num_blocks * games_per_block))
-                ratios.append((fast.games / fast.seconds) / (slow.games / slow.seconds))
-                naive.add(slow)
-                together.add(fast)
-        rows = [
-            (
-                name,
-                played.games,
-                f"{played.moves / played.games:.1f}",
-                f"{played.games / played.seconds:.2f}",
-                f"{played.moves / played.seconds:.0f}",
-                f"{played.calls / played.games:,.0f}",
-                f"{played.positions / played.games:,.0f}",
-                f"{played.positions / played.calls:.1f}",
-            )
-            for name, played in (("naive, batch 1, two calls", naive), ("windrow, vectorized", together))
-        ]
-        header = ("way", "games", "moves/game", "games/s", "moves/s", "calls/game", "positions/game", "rows/call")
-        threads = f"{num_threads} torch thread{'s' if num_threads > 1 else ''}"
-        print_table(f"Connect-4 self-play, {NUM_SIMULATIONS} simulations a move, {threads}", header, rows)
-        print(f"\n  windrow is {statistics.median(ratios):.2f} times as fast (others' cores: {others.num_cores:.2f})")
-        figures.append(
-            Figure(
-                name=f"self-play games/s against the naive way, {threads}",
-                value=statistics.median(ratios),
-                unit="x",
-                at_least=TARGET_SPEEDUP,
-                note=f"median of {num_blocks}; {min(ratios):.2f}-{max(ratios):.2f}",
-            )
-        )
+    figures = [
+        measure_threads(game, network, num_threads, is_quick=is_quick) for num_threads in sorted({1, num_cores()})
+    ]
     num_positions = 2 if is_quick else 20
-    same = count_agreement(game, network, num_positions)
-    print(f"  The same visits to the last one on {same} of {num_positions} positions")
-    return figures
+    num_same = count_agreement(game, network, num_positions)
+    print(f"\n  Both ways gave the same visits to the last one on {num_same} of {num_positions} positions.")
+    return [
+        *figures,
+        Figure(name="naive and windrow agree", value=num_same / num_positions, at_least=1.0, note="share"),
+    ]
 
 
 if __name__ == "__main__":

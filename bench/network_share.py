@@ -2,19 +2,22 @@
 
 The 64-channel 5-block ResNet on the CPU, Connect-4, vectorized, one leaf per tree, so that a round of B trees is one
 batch of B rows. The network alone is called with batches of the same B rows, in the same process with the same threads,
-in blocks that take turns with the searches; each search is compared with the blocks right before and after it, and the
-median over the searches is the figure. What is compared is rows per second. Simulations are printed too: those that end
-in a finished game cost no row, so there may be more of them.
+half as many right before a search as the search needs and half right after it; the median over several searches is the
+figure. What is compared is rows per second. Simulations are printed too: those that end in a finished game cost no row,
+so there may be more of them. Trees with many of these finish early, and the last batches are smaller than B ("fill"):
+that counts against the search. Memory that is freed is kept on both sides, because the speed of the network depends on
+it (see `machine.keep_freed_memory`).
 """
 
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
-from machine import num_cores, on_cores, watch_others
+from machine import keep_freed_memory, num_cores, on_cores, take_quiet
 from openings import openings
 from report import Figure, print_table, run_alone
 from resnet import ResNet, make_resnet
@@ -25,7 +28,17 @@ from windrow import Search, SearchConfig, SearchStats
 TARGET_SHARE = 0.95
 NUM_SIMULATIONS = 64
 HEADER = ("threads  trees", "rows/s", "sims/s", "network alone/s", "share", "lowest-highest", "evaluate", "fill",
-          "others' cores")  # fmt: skip
+          "searches", "others' cores")  # fmt: skip
+
+
+@dataclass
+class Sample:
+    """One search and the network alone around it, per second."""
+
+    rows: float
+    simulations: float
+    alone: float
+    stats: SearchStats
 
 
 def network_rate(network: ResNet, batch: torch.Tensor, num_batches: int) -> float:
@@ -58,43 +71,49 @@ def measure_case(num_threads: int, num_trees: int, *, num_simulations: int, num_
     )
     half = (num_simulations + 1) // 2
     torch.set_num_threads(num_threads)
-    shares, rows_s, sims_s, alone_s = [], [], [], []
-    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search, watch_others() as others:
+    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search:
         network_rate(network, batch, 3)
         search.run(states, num_simulations=2)
-        before = network_rate(network, batch, half)
-        for _ in range(num_searches):
+
+        def take() -> Sample:
+            before = network_rate(network, batch, half)
             rows, simulations, stats = search_rates(search, states)
             after = network_rate(network, batch, half)
-            alone = 2 / (1 / before + 1 / after)
-            shares.append(rows / alone)
-            rows_s.append(rows)
-            sims_s.append(simulations)
-            alone_s.append(alone)
-            before = after
+            return Sample(rows, simulations, 2 / (1 / before + 1 / after), stats)
+
+        samples = take_quiet(take, wanted=num_searches, max_samples=2 * num_searches, max_s=25.0)
+    shares = [sample.rows / sample.alone for sample in samples.values]
+    stats = samples.values[-1].stats
     share = statistics.median(shares)
     name = f"{num_threads} thread{'s' if num_threads > 1 else ''}, {num_trees} trees"
     figure = Figure(
         name=f"share of the network's throughput, {name}",
         value=share,
         at_least=TARGET_SHARE,
-        note=f"median of {num_searches}; {min(shares):.3f}-{max(shares):.3f}",
+        note=f"median of {len(shares)}; {min(shares):.3f}-{max(shares):.3f}",
     )
     row = (
         f"{num_threads:>7}  {num_trees:>5}",
-        *(f"{statistics.median(rates):,.0f}" for rates in (rows_s, sims_s, alone_s)),
+        *(
+            f"{statistics.median(rates):,.0f}"
+            for rates in zip(
+                *((sample.rows, sample.simulations, sample.alone) for sample in samples.values), strict=True
+            )
+        ),
         f"{share:.3f}",
         f"{min(shares):.3f}-{max(shares):.3f}",
         f"{stats.evaluate_s / stats.total_s:.1%}",
         f"{stats.batch_fill:.1%}",
-        f"{others.num_cores:.2f}",
+        f"{len(shares)} of {samples.num_taken}",
+        samples.noise,
     )
     return figure, row
 
 
 def measure(is_quick: bool) -> list[Figure]:
     """Print the table and return the figures."""
-    num_simulations, num_searches = (8, 2) if is_quick else (NUM_SIMULATIONS, 7)
+    num_simulations, num_searches = (8, 2) if is_quick else (NUM_SIMULATIONS, 4)
+    keep_freed_memory()
     figures, rows = [], []
     for num_threads in sorted({1, num_cores()}):
         for num_trees in (64, 128):

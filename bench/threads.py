@@ -2,8 +2,8 @@
 
 This is the hardest case for threads: a round is over in microseconds, so waking a sleeping thread weighs most. The
 answer is what `_MIN_TREES_PER_THREAD` in `windrow.search.plan` should be. One and two threads take turns in short
-blocks. A second thread is worth nothing while another process has the second core, so pairs of blocks during which
-that happened are left out if enough others remain; the last column says how busy the machine was.
+blocks. A second thread is worth nothing while another process has the second core: the pairs are taken while the
+machine is quiet, if it ever is; the last column says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from machine import num_cores, on_cores, watch_others
+from machine import Samples, num_cores, on_cores, take_quiet
 from openings import openings
 from report import Figure, number, print_table, run_alone
 
@@ -23,7 +23,6 @@ from windrow import Search, SearchConfig
 TREE_COUNTS = (16, 32, 64, 128, 256, 512, 1024)
 NUM_SIMULATIONS = 200
 BLOCK_S = 0.1
-QUIET_CORES = 0.2
 HEADER = ("trees", "us a round", "1 thread/s", "2 threads/s", "speedup", "lowest-highest", "pairs", "others' cores")
 
 
@@ -33,7 +32,6 @@ class Pair:
 
     one: float
     two: float
-    others: float
 
     @property
     def speedup(self) -> float:
@@ -50,8 +48,8 @@ def block_rate(search: Search, states: list[Any]) -> float:
     return num_runs * len(states) * NUM_SIMULATIONS / (perf_counter() - start)
 
 
-def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_pairs: int) -> list[Pair]:
-    """Pairs measured while the machine was quiet, `wanted` of them; all there are if it was too seldom quiet."""
+def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_samples: int) -> Samples[Pair]:
+    """Blocks of one and two threads in turns."""
     states = openings(game, num_trees)
     configs = [
         SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, num_threads=num_threads)
@@ -61,16 +59,11 @@ def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_pairs: int) -> 
         Search(game, windrow.evaluators.UniformEvaluator(), configs[0]) as one,
         Search(game, windrow.evaluators.UniformEvaluator(), configs[1]) as two,
     ):
-        one.run(states), two.run(states)  # touches the memory
-        pairs: list[Pair] = []
-        while len(pairs) < max_pairs:
-            with watch_others() as others:
-                rates = block_rate(one, states), block_rate(two, states)
-            pairs.append(Pair(*rates, others.num_cores))
-            quiet = [pair for pair in pairs if not pair.others > QUIET_CORES]
-            if len(quiet) == wanted:
-                return quiet
-    return pairs
+        for search in (one, two):
+            search.run(states)  # touches the memory
+        return take_quiet(
+            lambda: Pair(block_rate(one, states), block_rate(two, states)), wanted=wanted, max_samples=max_samples
+        )
 
 
 def measure(is_quick: bool) -> list[Figure]:
@@ -79,7 +72,7 @@ def measure(is_quick: bool) -> list[Figure]:
         print("\nthreads: one core only, nothing to measure")
         return []
     counts = (32, 256) if is_quick else TREE_COUNTS
-    wanted, max_pairs = (2, 3) if is_quick else (5, 12)
+    wanted, max_samples = (2, 3) if is_quick else (5, 12)
     games = {"connect4": windrow.make_game("connect4"), "gomoku 15x15": windrow.make_game("gomoku", size=15)}
     figures: list[Figure] = []
     with on_cores(2):
@@ -87,14 +80,14 @@ def measure(is_quick: bool) -> list[Figure]:
             rows: list[tuple[Any, ...]] = []
             speedups: dict[int, float] = {}
             for count in counts if name == "connect4" else counts[:5]:
-                pairs = measure_pairs(game, count, wanted=wanted, max_pairs=max_pairs)
+                samples = measure_pairs(game, count, wanted=wanted, max_samples=max_samples)
+                pairs = samples.values
                 one, two = max(pair.one for pair in pairs), max(pair.two for pair in pairs)
                 all_speedups = [pair.speedup for pair in pairs]
                 speedups[count] = statistics.median(all_speedups)
                 spread = f"{min(all_speedups):.2f}-{max(all_speedups):.2f}"
-                others = f"{statistics.median(pair.others for pair in pairs):.2f}"
                 rates = f"{count / one * 1e6:.0f}", number(one), number(two), f"{speedups[count]:.2f}"
-                rows.append((count, *rates, spread, len(pairs), others))
+                rows.append((count, *rates, spread, f"{len(pairs)} of {samples.num_taken}", samples.noise))
             print_table(f"{name}, uniform evaluator, {NUM_SIMULATIONS} simulations", HEADER, rows)
             paying = [count for count in speedups if all(speedups[more] > 1 for more in speedups if more >= count)]
             print(f"\n  Two threads pay from {paying[0]} trees on." if paying else "\n  Two threads do not pay here.")

@@ -116,56 +116,68 @@ Batch& Forest::take_batch() {
 }
 
 void Forest::give_back(Batch& batch) {
+  release_trees(batch);
+  batch.is_out = false;
+  --num_batches_out_;
+}
+
+void Forest::release_trees(Batch& batch) {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     --trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)].num_batches_out;
   }
-  batch.is_out = false;
-  --num_batches_out_;
+  batch.num_rounds = 0;
+}
+
+// Gives the batch a round for every tree that is ready, in turn, as long as the rows are sure to fit. Looks at no more
+// than `num_left` trees; returns how many of those it did not get to.
+int32_t Forest::choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap,
+                             int32_t num_left) {
+  int64_t rows = 0;
+  for (; num_left > 0; --num_left) {
+    Tree& tree = trees_[static_cast<size_t>(turn_)];
+    if (is_ready(tree, overlap)) {
+      const bool is_new = tree.node(tree.root()).kind == NodeKind::kNew;
+      const int64_t wanted = is_new ? 1 : std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
+      if (rows > 0 && rows + wanted > max_leaves) break;
+      rows += wanted;
+      if (batch.rounds.size() == static_cast<size_t>(batch.num_rounds)) batch.rounds.emplace_back();
+      Round& round = batch.rounds[static_cast<size_t>(batch.num_rounds++)];
+      round.tree = turn_;
+      round.leaves.clear();
+      round.simulations.clear();
+      ++tree.num_batches_out;
+    }
+    if (++turn_ == last) turn_ = first;
+  }
+  return num_left;
 }
 
 Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations) {
   Batch& batch = take_batch();
   {
     const Timer timer(seconds_.select);
-    // 1. Choose the trees.
-    const int32_t count = last - first;
     if (turn_ < first || turn_ >= last) turn_ = first;
-    int64_t rows = 0;
-    for (int32_t i = 0; i < count; ++i) {
-      Tree& tree = trees_[static_cast<size_t>(turn_)];
-      if (is_ready(tree, overlap)) {
-        const bool is_new = tree.node(tree.root()).kind == NodeKind::kNew;
-        const int64_t wanted = is_new ? 1 : std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
-        if (rows > 0 && rows + wanted > max_leaves) break;
-        rows += wanted;
-        if (batch.rounds.size() == static_cast<size_t>(batch.num_rounds)) batch.rounds.emplace_back();
-        Round& round = batch.rounds[static_cast<size_t>(batch.num_rounds++)];
-        round.tree = turn_;
-        round.leaves.clear();
-        round.simulations.clear();
-        ++tree.num_batches_out;
+    // Trees whose games all end within reach need no evaluation: then the next ones are tried, each tree once.
+    for (int32_t num_left = last - first; num_left > 0 && batch.num_rows == 0;) {
+      release_trees(batch);
+      num_left = choose_trees(batch, max_leaves, first, last, overlap, num_left);
+      try {
+        gather_all(batch);
+      } catch (...) {
+        cancel(batch);
+        throw;
       }
-      if (++turn_ == last) turn_ = first;
-    }
-    // 2. Walk down.
-    try {
-      gather_all(batch);
-    } catch (...) {
-      cancel(batch);
-      throw;
-    }
-    // 3. Number the rows.
-    for (int32_t i = 0; i < batch.num_rounds; ++i) {
-      Round& round = batch.rounds[static_cast<size_t>(i)];
-      round.first_row = batch.num_rows;
-      batch.num_rows += static_cast<int32_t>(round.leaves.size());
+      for (int32_t i = 0; i < batch.num_rounds; ++i) {
+        Round& round = batch.rounds[static_cast<size_t>(i)];
+        round.first_row = batch.num_rows;
+        batch.num_rows += static_cast<int32_t>(round.leaves.size());
+      }
     }
   }
   if (batch.num_rows == 0) {
     give_back(batch);
     return batch;
   }
-  // 4. Write the observations.
   const Timer timer(seconds_.encode);
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) {

@@ -87,8 +87,8 @@ class Forest {
 
   // Gathers from the trees of [first, last) that have something left to do, taking turns from call to call, until
   // another round might not fit into `max_leaves` rows; at least one tree. `observations` has room for
-  // `rows_needed(max_leaves)` rows. A batch of no rows is already complete: every tree it tried has used up its budget
-  // or waits for a batch that is out.
+  // `rows_needed(max_leaves)` rows. A batch of no rows is already complete: every tree of the range has used up its
+  // budget or waits for a batch that is out.
   Batch& select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations);
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
@@ -114,7 +114,9 @@ class Forest {
 
   Batch& take_batch();
   void give_back(Batch& batch);
+  void release_trees(Batch& batch);
   bool is_ready(const Tree& tree, bool overlap) const;
+  int32_t choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap, int32_t num_left);
   template <InFlight kRule>
   void gather(Batch& batch, int32_t begin, int32_t end);
   void gather_all(Batch& batch);

@@ -223,11 +223,12 @@ void bind_forest(nb::module_& m) {
       .def_ro("in_flight", &NodeView::in_flight, "I(s).")
       .def_ro("value", &NodeView::value, "The evaluation, for the player to move; for player 0 if the game is over.")
       .def_ro("value_sum", &NodeView::value_sum, "The evaluation and all that came through, for the player to move.")
-      .def_ro("actions", &NodeView::actions)
-      .def_ro("priors", &NodeView::priors)
-      .def_ro("edge_visits", &NodeView::edge_visits)
-      .def_ro("edge_value_sums", &NodeView::edge_value_sums, "W(s,a), for the player to move at this node.")
-      .def_ro("edges_in_flight", &NodeView::edges_in_flight);
+      .def_ro("actions", &NodeView::actions, nb::rv_policy::automatic)
+      .def_ro("priors", &NodeView::priors, nb::rv_policy::automatic)
+      .def_ro("edge_visits", &NodeView::edge_visits, nb::rv_policy::automatic)
+      .def_ro("edge_value_sums", &NodeView::edge_value_sums, nb::rv_policy::automatic,
+              "W(s,a), for the player to move at this node.")
+      .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic);
 
   nb::class_<BoundForest>(m, "Forest", "Many trees, grown by select, complete and cancel. See cpp/forest.h.")
       .def(

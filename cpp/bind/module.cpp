@@ -5,6 +5,8 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "The native core of windrow: games, trees and the forest. Private; use the windrow package.";
+  // A game that a user's module, notebook or test runner still holds when Python ends is not a leak of ours.
+  nanobind::set_leak_warnings(false);
   bind_game(m);
   bind_forest(m);
 }

@@ -73,12 +73,12 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
       ++num_expanded;
       check(node.visits == 1 + sum(visits), "N(s) is not 1 + the sum of N(s,a)");
       check(node.value_sum == node.value + value_sum, "the node's value sum is not its value + its edges' sums");
-      float total = 0.0f;
+      double total = 0.0;
       for (const float prior : tree.priors(node)) {
         check(prior >= 0.0f && prior <= 1.0f, "a prior is not in [0, 1]");
-        total += prior;
+        total += static_cast<double>(prior);
       }
-      check(std::fabs(total - 1.0f) < 1e-5f, "the priors do not sum to 1");
+      check(std::fabs(total - 1.0) < 1e-5, "the priors do not sum to 1");
     } else {
       check(node.visits == 0 && sum(visits) == 0 && node.in_flight == 0 && value_sum == 0.0,
             "a node that was not evaluated has statistics");

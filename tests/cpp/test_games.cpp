@@ -154,8 +154,8 @@ int32_t choose(Dice& dice, int32_t style, int32_t player, int32_t last, const st
   return dice.one_of(std::span<const int32_t>(legal));
 }
 
-// `num_first_symmetries`: how many symmetries the first position must have.
-void test_game(const std::string& name, const GameOptions& options, LineRule rule, size_t num_first_symmetries,
+// `num_first_symmetries`: how many symmetries the first position must have. Returns whether somebody won.
+bool test_game(const std::string& name, const GameOptions& options, LineRule rule, size_t num_first_symmetries,
                int32_t num_games) {
   scene() = name;
   for (const auto& [key, value] : options) {
@@ -237,7 +237,7 @@ void test_game(const std::string& name, const GameOptions& options, LineRule rul
     }
   }
   check(symmetries_tried.size() == num_first_symmetries, "the first position has not the symmetries it should have");
-  check(results.contains(1.0f) || results.contains(-1.0f), "nobody ever wins");
+  return results.contains(1.0f) || results.contains(-1.0f);
 }
 
 void test_options() {
@@ -277,7 +277,8 @@ int main() {
       for (const int32_t connect : {2, std::min(3, longest), std::min(4, longest), longest}) {
         const GameOptions options = {
             {"rows", int64_t{rows}}, {"columns", int64_t{columns}}, {"connect", int64_t{connect}}};
-        test_game("connect4", options, {.length = connect}, 2, 12);
+        const bool is_won = test_game("connect4", options, {.length = connect}, 2, 12);
+        check(is_won || (connect > 4 && rows > 2 && columns > 2), "nobody ever wins");
       }
     }
   }

@@ -1,6 +1,4 @@
 // test_thread_pool.cpp: the pool alone, and a forest on it. Runs under TSan too.
-#include "thread_pool.h"
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "forest.h"
 #include "games/builtin.h"
 #include "positions.h"
+#include "thread_pool.h"
 #include "trap_game.h"
 
 using namespace windrow;
@@ -68,7 +67,9 @@ void test_exceptions() {
       check(num_begun == num_ended && num_begun >= 1, "for_each returned while a piece was running");
 
       std::vector<int32_t> seen(kCount, 0);
-      pool.for_each(kCount, 1, [&](int32_t begin, int32_t) { ++seen[static_cast<size_t>(begin)]; });
+      pool.for_each(kCount, 1, [&](int32_t begin, int32_t end) {
+        for (int32_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+      });
       check(std::accumulate(seen.begin(), seen.end(), 0) == kCount, "after an error the pool does not work");
     }
   }
@@ -83,8 +84,8 @@ void test_lifetime() {
     std::vector<int32_t> seen(32, 0);
     pool.for_each(32, 1, [&](int32_t begin, int32_t) { seen[static_cast<size_t>(begin)] = begin; });
     if (i % 3 == 1) continue;
-    check_throws<std::runtime_error>([&] { pool.for_each(32, 1, [](int32_t, int32_t) { throw std::runtime_error(""); }); },
-                                     "every piece throws");
+    check_throws<std::runtime_error>(
+        [&] { pool.for_each(32, 1, [](int32_t, int32_t) { throw std::runtime_error(""); }); }, "every piece throws");
   }
 }
 
@@ -109,7 +110,11 @@ std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int
     for (;;) {
       while (static_cast<int32_t>(out.size()) < num_out) {
         Batch& batch = forest.select(max_leaves, 0, kTrees, false, observations.data());
-        if (batch.num_rows == 0) break;
+        if (batch.num_rows == 0) {
+          // Trees that were not tried may have work.
+          if (!out.empty() || !forest.has_work(0, kTrees)) break;
+          continue;
+        }
         std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
         forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
         out.push_back({&batch, evaluate(game, states.data(), batch.num_rows)});

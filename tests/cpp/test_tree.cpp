@@ -1,6 +1,4 @@
 // test_tree.cpp: one tree on its own: growing, moving the root, running out of memory.
-#include "tree.h"
-
 #include <algorithm>
 #include <cfloat>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "games/builtin.h"
 #include "positions.h"
 #include "trap_game.h"
+#include "tree.h"
 
 using namespace windrow;
 
@@ -115,14 +114,19 @@ void test_memory(const GameTable& game, size_t num_lines) {
   Dice dice(num_lines);
   const Reservation memory(1, size_t{1} << 20);
   const size_t quota = num_lines * kLineBytes;
-  Tree tree(game, 0, memory.slice(0), quota);
   const size_t num_slots = (static_cast<size_t>(game.max_legal_actions) + 3) / 4 * 4;
   const size_t largest = to_lines(sizeof(Node) + static_cast<size_t>(game.state_bytes) + 24 * num_slots);
   const State start(game);
   if (num_lines < largest) {
-    check_throws<std::invalid_argument>([&] { tree.reset(start.data()); }, "a root fits that cannot");
+    check_throws<std::invalid_argument>(
+        [&] {
+          Tree small(game, 0, memory.slice(0), quota);
+          small.reset(start.data());
+        },
+        "a root fits that cannot");
     return;
   }
+  Tree tree(game, 0, memory.slice(0), quota);
   tree.reset(start.data());
   while (tree.node(tree.root()).kind != NodeKind::kOver) {
     Outcome outcome = Outcome::kDone;
@@ -147,7 +151,10 @@ void test_memory(const GameTable& game, size_t num_lines) {
 void test_noise(const GameTable& game) {
   const Reservation memory(1, size_t{1} << 20);
   Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
-  tree.reset(State(game).data());
+  Dice dice(3);
+  do {
+    tree.reset(random_state(game, dice, 2).data());
+  } while (tree.node(tree.root()).num_edges < 2);
   for (int32_t i = 0; i < 20; ++i) simulate(game, tree, false);
   const auto priors = [&] {
     const std::span<const float> now = tree.priors(tree.node(tree.root()));
@@ -209,7 +216,7 @@ void test_faults() {
         check(!fault.actions.empty(), "a fault names no position");
         for (const int32_t action : fault.actions) game.apply(game.self, state.data(), action);
         const auto& at = *static_cast<const TrapGame::State*>(state.data());
-        check(TrapGame::fault_at(rules, at) != TrapGame::Fault::kNone, "a fault names a position that has none");
+        check(TrapGame::fault_at(rules, at) != TrapGame::Fault::kSound, "a fault names a position that has none");
         // Undo the marks of the descent as Forest does: the position's parent is where it stopped.
         const std::vector<int32_t> parent(fault.actions.begin(), fault.actions.end() - 1);
         tree.unmark(tree.find(parent));
@@ -236,8 +243,9 @@ int main() {
   const auto othello = make_builtin("othello", {});
   const auto gomoku = make_builtin("gomoku", {{"size", int64_t{5}}});
   const std::vector<std::pair<const char*, GameTable>> games = {
-      {"trap", TrapGame::table(trap)},    {"trap for one", TrapGame::table(alone)}, {"tictactoe", tictactoe->table()},
-      {"connect4", connect4->table()},    {"othello", othello->table()},            {"gomoku", gomoku->table()}};
+      {"trap", TrapGame::table(trap)},   {"trap for one", TrapGame::table(alone)},
+      {"tictactoe", tictactoe->table()}, {"connect4", connect4->table()},
+      {"othello", othello->table()},     {"gomoku", gomoku->table()}};
   for (const auto& [name, game] : games) {
     for (uint64_t seed = 0; seed < 12; ++seed) {
       scene() = std::string("advance, ") + name + ", seed " + std::to_string(seed);
@@ -249,8 +257,10 @@ int main() {
     }
     scene() = std::string("noise, ") + name;
     test_noise(game);
+  }
+  test_faults();
+  for (const auto& [name, game] : games) {
     scene() = std::string("smallest logits, ") + name;
     test_smallest_logits(game);
   }
-  test_faults();
 }

@@ -20,7 +20,7 @@ struct TrapRules {
 
 class TrapGame {
  public:
-  enum class Fault { kNone, kApply, kNobodyCanMove, kUnknownPlayer, kTooManyActions };
+  enum class Fault { kSound, kApply, kNobodyCanMove, kUnknownPlayer, kTooManyActions };
   struct State {
     uint64_t id;
     int32_t num_moves;
@@ -76,7 +76,7 @@ class TrapGame {
 
   static Fault fault_at(const TrapRules& rules, const State& state) {
     const uint64_t bits = mix(state.id + 2);
-    if (!rules.is_armed || static_cast<int32_t>(bits % 1024) >= rules.traps_per_1024) return Fault::kNone;
+    if (!rules.is_armed || static_cast<int32_t>(bits % 1024) >= rules.traps_per_1024) return Fault::kSound;
     constexpr Fault kFaults[] = {Fault::kApply, Fault::kNobodyCanMove, Fault::kUnknownPlayer, Fault::kTooManyActions};
     return kFaults[bits >> 32 & 3];
   }
@@ -95,7 +95,7 @@ class TrapGame {
     const Fault fault = fault_at(rules, state);
     if (fault == Fault::kUnknownPlayer) return 5;
     const bool is_over = state.num_moves >= rules.max_moves || (state.num_moves > 1 && state.id % 6 == 0);
-    if (is_over && fault == Fault::kNone) return kTerminal;
+    if (is_over && fault == Fault::kSound) return kTerminal;
     return static_cast<int32_t>(state.id >> 32 & 1) % rules.num_players;
   }
 

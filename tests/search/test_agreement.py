@@ -103,8 +103,12 @@ def check(case: Case) -> None:
     searches = []
     for settings in case.engines:
         config = case.config.replace(**{key: value for key, value in settings.items() if key != "is_threaded"})
-        evaluator = ThreadedEvaluator(case.evaluator.bind(case.game) if hasattr(case.evaluator, "bind") else case.evaluator)
-        searches.append((Search(case.game, evaluator if settings.get("is_threaded") else case.evaluator, config), evaluator))
+        evaluator = ThreadedEvaluator(
+            case.evaluator.bind(case.game) if hasattr(case.evaluator, "bind") else case.evaluator
+        )
+        searches.append(
+            (Search(case.game, evaluator if settings.get("is_threaded") else case.evaluator, config), evaluator)
+        )
     roots = [case.positions[tree % len(case.positions)] for tree in range(case.num_trees)]
     for turn, budget in enumerate(case.budgets):
         trees, evaluations, collisions = reference.run(budget, first=turn == 0)
@@ -178,7 +182,11 @@ GAMES = st.one_of(
     st.just(("tictactoe", {}, 7)),
     st.just(("connect4", {}, 38)),
     st.builds(
-        lambda rows, columns, connect: ("connect4", {"rows": rows, "columns": columns, "connect": connect}, rows * columns),
+        lambda rows, columns, connect: (
+            "connect4",
+            {"rows": rows, "columns": columns, "connect": connect},
+            rows * columns,
+        ),
         st.integers(4, 5),
         st.integers(4, 6),
         st.integers(3, 4),
@@ -334,16 +342,16 @@ def test_a_search_planted_anew_has_forgotten_the_last():
     positions = [random_position(game, 8, seed) for seed in range(MANY_TREES)]
     search.run(positions)
     for tree, state in enumerate(positions):
-        assert_same_tree(search, tree, reference_tree(ReferenceSearch(game, HashEvaluator(3), config).run(state)), config)
+        assert_same_tree(
+            search, tree, reference_tree(ReferenceSearch(game, HashEvaluator(3), config).run(state)), config
+        )
 
 
 def test_more_leaves_than_the_budget_and_a_single_legal_move():
     """With one legal move and K = 32 every simulation of the first round wants the same leaf."""
     game = make_game("connect4", rows=4, columns=4)
     state = next(
-        position
-        for seed in range(500)
-        if len(game.legal_actions(position := random_position(game, 14, seed))) == 1
+        position for seed in range(500) if len(game.legal_actions(position := random_position(game, 14, seed))) == 1
     )
     for on_collision in ("share", "skip"):
         config = SearchConfig(leaves_per_tree=32, on_collision=on_collision)

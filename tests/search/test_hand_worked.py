@@ -74,7 +74,7 @@ def test_a_value_pulls_visits_to_its_move():
 
     N = 1: a .5                                                                        -> a, W(a) = -.8
     N = 2: a -.8 + .5*1.414/2 = -.446   b .3*1.414 = .424         c .283               -> b, W(b) = +.4
-    N = 3: a -.8 + .433 = -.367         b .4 + .3*1.732/2 = .660  c .346               -> b; below b all is new: P says a
+    N = 3: a -.8 + .433 = -.367         b .4 + .3*1.732/2 = .660  c .346               -> b, below it a by P
            that leaf, "ba", is worth +.2 to us who are to move there: W(b) = .4 + .2 = .6, and for the opponent at b,
            W(a) = -.2
     N = 4: a -.8 + .5*2/2 = -.3         b .6/2 + .3*2/3 = .5      c .2*2 = .4          -> b
@@ -376,7 +376,9 @@ def test_priors_are_a_softmax_over_legal_logits_only():
 
 
 def test_a_shift_of_all_logits_changes_nothing():
-    searches = [Search(GAME, evaluator_of({}, logits=row), SearchConfig(num_simulations=0)) for row in ([1, 2, 4], [65, 66, 68])]
+    searches = [
+        Search(GAME, evaluator_of({}, logits=row), SearchConfig(num_simulations=0)) for row in ([1, 2, 4], [65, 66, 68])
+    ]
     priors = [search.run(GAME.initial_state()).prior.tolist() for search in searches]
     assert priors[0] == priors[1]
 
@@ -413,7 +415,7 @@ def test_temperature_zero_breaks_a_tie_towards_the_lowest_action():
 
 
 def test_noise_is_on_legal_actions_only_and_has_its_share():
-    """Column a is full. With a fraction f the priors are (1 - f) * (.25, .75) + f * noise, where f = 1 shows the noise."""
+    """Column a is full. The priors are (1 - f) * (.25, .75) + f * noise for a fraction f; f = 1 shows the noise."""
     state = GAME.state_from_moves("111111")
 
     def prior_at(fraction: float) -> list[float]:

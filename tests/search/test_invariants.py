@@ -40,9 +40,16 @@ GAMES: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 def positions_of(game_name: str, count: int) -> tuple[Any, list[Any]]:
+    """Positions late in the game: their trees meet many finished games."""
     name, options, moves = GAMES[game_name]
     game = make_game(name, **options)
     return game, [random_position(game, moves, seed) for seed in range(count)]
+
+
+def openings(count: int) -> tuple[Any, list[Any]]:
+    """Connect-4 positions whose trees are large: every round needs the evaluator."""
+    game = make_game("connect4")
+    return game, [random_position(game, 4, seed) for seed in range(count)]
 
 
 # --- Evaluations and budgets -------------------------------------------------------------------------------------
@@ -87,14 +94,16 @@ def test_one_evaluation_for_every_expanded_node(game_name: str, engine: str):
 
 
 def test_no_observation_is_asked_twice_where_no_position_has_two_paths():
-    """One column of Connect-4: one line of play, so equal rows can only be the same node."""
-    game = make_game("connect4", columns=2, rows=10, connect=9)
-    recorder = Recorder(HashEvaluator(2))
-    # max_depth 2: a, b, aa, ab, ba, bb are six different boards (who is to move and where the discs lie).
-    search = Search(game, recorder, SearchConfig(num_simulations=200, leaves_per_tree=8, max_depth=1))
-    search.run(game.initial_state())
-    asked = [row for call in recorder.calls for row in call]
-    assert len(asked) == len(set(asked)) == 3
+    """Two columns, two plies: the start, a, b, aa, ab, ba and bb are seven different boards.
+
+    So equal rows would be one node evaluated twice.
+    """
+    game = make_game("connect4", columns=2)
+    for engine in ENGINES.values():
+        recorder = Recorder(UniformEvaluator())
+        Search(game, recorder, SearchConfig(num_simulations=200, max_depth=2, **engine)).run(game.initial_state())
+        asked = [row for call in recorder.calls for row in call]
+        assert len(asked) == len(set(asked)) == 7
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -137,23 +146,23 @@ def test_the_laws_sums_hold_at_every_node(game_name: str, engine: str):
 
 @pytest.mark.parametrize("on_collision", ["share", "skip"])
 def test_collisions_are_counted_and_cost_no_row(on_collision: Any):
-    """A move with all the prior draws all eight selections of the first round: seven collisions, or one that ends it."""
+    """A move with all the prior draws all four selections of the first round: three collisions, or one that ends it."""
     game = make_game("connect4")
     logits = np.array([0, 0, 0, 40, 0, 0, 0], np.float32)
     recorder = Recorder(from_function(lambda _: (logits, 0.0)))
-    config = SearchConfig(num_simulations=8, leaves_per_tree=8, on_collision=on_collision, engine="batched")
+    config = SearchConfig(num_simulations=4, leaves_per_tree=8, on_collision=on_collision, engine="batched")
     search = Search(game, recorder, config)
     result = search.run(game.initial_state())
-    assert result.visits.tolist() == [0, 0, 0, 8, 0, 0, 0]
+    assert result.visits.tolist() == [0, 0, 0, 4, 0, 0, 0]
     first_round = recorder.calls[1]
     assert len(first_round) == 1
     if on_collision == "share":
         assert len(recorder.calls) == 2
-        assert result.stats.collisions == 7
+        assert result.stats.collisions == 3
     else:
         # Each round: one new leaf, one collision. The last has one simulation to go, and so no second selection.
-        assert len(recorder.calls) == 1 + 8
-        assert result.stats.collisions == 7
+        assert len(recorder.calls) == 1 + 4
+        assert result.stats.collisions == 3
     assert result.stats.nn_positions == sum(len(call) for call in recorder.calls)
 
 
@@ -175,36 +184,42 @@ def failing_at(number: int, error: BaseException) -> Any:
 @pytest.mark.parametrize("call", [0, 1, 2, 7])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_evaluator_that_raises_leaves_a_usable_tree(engine: str, call: int):
-    """Nothing in flight, and a search that goes on grows the very tree that an undisturbed one does."""
-    game, positions = positions_of("connect4", 4)
+    """Nothing in flight, the law's sums hold, and the search can go on."""
+    game, positions = openings(4)
     config = SearchConfig(num_simulations=24, **ENGINES[engine])
     error = Trouble("the network is gone")
     search = Search(game, Recorder(HashEvaluator(1), failing_at(call, error)), config)
-    with pytest.raises(EvaluatorError, match="raised Trouble .*the network is gone") as caught:
+    with pytest.raises(EvaluatorError, match=r"raised Trouble .*the network is gone") as caught:
         search.run(positions)
     assert caught.value.__cause__ is error
     assert in_flight(search) == 0
     for tree in range(4):
         check_invariants(search, tree)
-    if engine in ("sequential", "batched"):
-        # Tree by tree: what is left of each budget can be asked for, since rounds start anew where they were undone.
-        undisturbed = Search(game, HashEvaluator(1), config)
-        undisturbed.run(positions[:1])
-        done = max(search._forest.node(0, []).visits - 1, 0)
-        single = Search(game, Recorder(HashEvaluator(1), failing_at(call, error)), config)
-        with pytest.raises(EvaluatorError):
-            single.run(positions[0])
-        single.run(num_simulations=24 - done if call < 5 else 24 - (single._forest.node(0, []).visits - 1))
-        assert snapshot(single) == snapshot(undisturbed)
     search.run()
     assert in_flight(search) == 0
     for tree in range(4):
         check_invariants(search, tree)
 
 
+@pytest.mark.parametrize("call", range(0, 9))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_going_on_after_an_error_grows_the_same_tree(engine: str, call: int):
+    """A round that was undone is selected again, move for move: what is left of the budget completes the same tree."""
+    game, positions = openings(1)
+    config = SearchConfig(num_simulations=48, **ENGINES[engine])
+    undisturbed = Search(game, HashEvaluator(1), config)
+    undisturbed.run(positions[0])
+    search = Search(game, Recorder(HashEvaluator(1), failing_at(call, Trouble())), config)
+    with pytest.raises(EvaluatorError):
+        search.run(positions[0])
+    done = max(search._forest.node(0, []).visits - 1, 0)
+    search.run(num_simulations=48 - done)
+    assert snapshot(search) == snapshot(undisturbed)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nan_leaves_nothing_in_flight(engine: str):
-    game, positions = positions_of("connect4", 4)
+    game, positions = openings(4)
     calls = 0
 
     def fn(observations: Any) -> tuple[Any, Any]:
@@ -230,7 +245,7 @@ def test_nan_leaves_nothing_in_flight(engine: str):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_passes_through_as_it_is(engine: str, error: type[BaseException]):
-    game, positions = positions_of("connect4", 4)
+    game, positions = openings(4)
     search = Search(game, Recorder(HashEvaluator(1), failing_at(3, error())), SearchConfig(**ENGINES[engine]))
     with pytest.raises(error):
         search.run(positions, num_simulations=30)
@@ -257,9 +272,9 @@ class Interrupted(ThreadedEvaluator):
 
 def test_a_second_interrupt_while_batches_are_awaited():
     """Cleaning up waits for the batches that are out; an interrupt of that wait must not leave them out for ever."""
-    game, positions = positions_of("connect4", 6)
+    game, positions = openings(6)
     evaluator = Interrupted(HashEvaluator(1).bind(game))
-    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=20))
+    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=20, pipeline=3))
     with pytest.raises(KeyboardInterrupt):
         search.run(positions)
     assert in_flight(search) == 0
@@ -271,7 +286,7 @@ def test_a_second_interrupt_while_batches_are_awaited():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_stop_from_the_evaluator(engine: str):
     """`stop` may come from anywhere, the middle of an evaluation included: the batch is completed, no other begun."""
-    game, positions = positions_of("connect4", 3)
+    game, positions = openings(3)
     search: Search
 
     def before(call: int) -> None:
@@ -307,7 +322,7 @@ def test_stop_from_another_thread():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_leaving_a_stream(engine: str):
-    game, positions = positions_of("connect4", 3)
+    game, positions = openings(3)
     search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=400, **ENGINES[engine]))
     for results in search.stream(positions, interval_s=0.0):
         if results[0].visits.sum() > 5:
@@ -320,9 +335,10 @@ def test_leaving_a_stream(engine: str):
 
 
 def test_leaving_a_stream_with_batches_out():
-    game, positions = positions_of("connect4", 6)
+    game, positions = openings(6)
     evaluator = ThreadedEvaluator(HashEvaluator(1).bind(game), pipeline=3)
-    search = Search(game, evaluator, SearchConfig(num_simulations=400, engine="vectorized", leaves_per_tree=2))
+    config = SearchConfig(num_simulations=400, engine="vectorized", leaves_per_tree=2, pipeline=3)
+    search = Search(game, evaluator, config)
     stream = search.stream(positions, interval_s=0.0)
     next(stream)
     assert search._forest.num_batches_out > 0, "this test is about batches that are out"
@@ -338,7 +354,7 @@ def test_leaving_a_stream_with_batches_out():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_other_trees_do_not_change_tree_0(engine: str):
     """Batch independence: alone, among eleven others, and among eleven different ones."""
-    game, positions = positions_of("connect4", 24)
+    game, positions = openings(24)
     config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25, **ENGINES[engine])
     trees = []
     for others in ([], positions[1:12], positions[12:23]):
@@ -374,8 +390,8 @@ def test_threads_batches_and_runs_do_not_change_anything():
 
 def test_an_asynchronous_evaluator_has_several_batches_out():
     """A real thread answers, out of step with the search; the trees are those of the plain evaluator."""
-    game, positions = positions_of("connect4", 20)
-    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2)
+    game, positions = openings(20)
+    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2, pipeline=3)
     evaluator = ThreadedEvaluator(linear_evaluator(game), pipeline=3)
     search = Search(game, evaluator, config)
     results = search.run(positions)
@@ -389,14 +405,15 @@ def test_an_asynchronous_evaluator_has_several_batches_out():
 
 
 def test_an_asynchronous_evaluator_that_fails_late():
-    game, positions = positions_of("connect4", 9)
+    game, positions = openings(9)
 
     def fail_once(call: int) -> None:
         if call == 6:
             raise Trouble("lost")
 
     evaluator = ThreadedEvaluator(Recorder(HashEvaluator(1).bind(game), fail_once), pipeline=3, num_threads=1)
-    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2))
+    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2, pipeline=3)
+    search = Search(game, evaluator, config)
     with pytest.raises(EvaluatorError, match="Trouble") as caught:
         search.run(positions)
     assert isinstance(caught.value.__cause__, Trouble)
@@ -409,9 +426,9 @@ def test_an_asynchronous_evaluator_that_fails_late():
 
 
 def verbs(num_trees: int = 1, **settings: Any) -> tuple[Any, Any, Any]:
-    """A forest whose roots are evaluated, an evaluator and a buffer."""
+    """A search whose trees have grown a little, an evaluator and a buffer."""
     game = make_game("connect4")
-    config = SearchConfig(engine="vectorized", num_simulations=0, **settings)
+    config = SearchConfig(engine="vectorized", num_simulations=100, **settings)
     search = Search(game, HashEvaluator(1), config)
     search.run([game.initial_state()] * num_trees)
     forest = search._forest

@@ -1,0 +1,294 @@
+// test_limits.cpp: a forest at the edges: roots that cannot be, trees never planted, the widest marks, the smallest
+// memory. Whatever happens, a forest says what is wrong and can be used afterwards.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "census.h"
+#include "check.h"
+#include "dice.h"
+#include "forest.h"
+#include "games/builtin.h"
+#include "positions.h"
+#include "trap_game.h"
+
+using namespace windrow;
+
+namespace {
+
+std::vector<float> make_buffer(const Forest& forest, int32_t max_leaves) {
+  return std::vector<float>(static_cast<size_t>(forest.rows_needed(max_leaves)) *
+                            static_cast<size_t>(forest.game().observation_floats));
+}
+
+void answer(Forest& forest, Batch& batch) {
+  const GameTable& game = forest.game();
+  std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
+  forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
+  const Evaluation found = evaluate(game, states.data(), batch.num_rows);
+  forest.complete(batch, found.logits.data(), found.values.data());
+}
+
+void search(Forest& forest, int32_t tree) {
+  std::vector<float> observations = make_buffer(forest, 1);
+  for (;;) {
+    Batch& batch = forest.select(1, tree, tree + 1, false, observations.data());
+    if (batch.num_rows == 0) return;
+    answer(forest, batch);
+  }
+}
+
+// A root where the game fails, by reset or by advance: the tree stays what it was, and so do the others.
+void test_faulty_roots() {
+  TrapRules rules;
+  rules.traps_per_1024 = 300;
+  const GameTable game = TrapGame::table(rules);
+  ForestOptions options;
+  options.max_memory = size_t{1} << 24;
+  int32_t num_resets = 0, num_advances = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    scene() = "faulty roots, seed " + std::to_string(seed);
+    Dice dice(seed);
+    Forest forest(game, 2, options);
+    rules.is_armed = false;
+    const State start = random_state(game, dice, 3);
+    for (const int32_t tree : {0, 1}) forest.reset(tree, start.data());
+    forest.begin(0, 2, dice.below(4), 0);
+    for (const int32_t tree : {0, 1}) search(forest, tree);
+    const TreeRecord before = record(game, forest.tree(0)), other = record(game, forest.tree(1));
+
+    rules.is_armed = true;
+    State bad = start;
+    const int32_t action = dice.one_of(forest.tree(0).actions(forest.tree(0).node(forest.tree(0).root())));
+    const int32_t code = game.apply(game.self, bad.data(), action);
+    const auto fault = TrapGame::fault_at(rules, *static_cast<const TrapGame::State*>(bad.data()));
+    if (fault != TrapGame::Fault::kSound) {
+      if (code == 0) {
+        ++num_resets;
+        check_throws<GameFault>([&] { forest.reset(0, bad.data()); }, "a faulty root is planted");
+        check(record(game, forest.tree(0)) == before, "a reset that fails changes the tree");
+      }
+      if (forest.tree(0).find(std::vector<int32_t>{action}) == kNone) {
+        ++num_advances;
+        const auto error = check_throws<GameFault>([&] { forest.advance(0, action); }, "the root is moved to a fault");
+        check(error.tree == 0 && error.actions == std::vector<int32_t>{action}, "a fault names another position");
+        check(record(game, forest.tree(0)) == before, "an advance that fails changes the tree");
+      }
+    }
+    rules.is_armed = false;
+    check(record(game, forest.tree(1)) == other, "a fault in one tree changes another");
+    forest.begin(0, 2, 30, 1);
+    for (const int32_t tree : {0, 1}) {
+      search(forest, tree);
+      check_tree(game, forest.tree(tree));
+      check(!forest.has_work(tree, tree + 1), "a tree is not usable after a fault");
+    }
+  }
+  check(num_resets > 10 && num_advances > 10, "no fault was met");
+}
+
+// Verbs on a tree that has no root yet are refused or find nothing to do.
+void test_unplanted() {
+  scene() = "a tree that was never planted";
+  const auto named = make_builtin("tictactoe", {});
+  Forest forest(named->table(), 2, {});
+  forest.reset(0, State(named->table()).data());
+  std::vector<float> observations = make_buffer(forest, 8);
+  const std::vector<std::function<void()>> verbs = {
+      [&] { forest.has_work(0, 2); },
+      [&] { forest.begin(0, 2, 10, 0); },
+      [&] { forest.advance(1, 0); },
+      [&] {
+        Batch& batch = forest.select(8, 0, 2, false, observations.data());
+        check(batch.num_rows <= 1, "a tree without a root has a leaf");
+        if (batch.num_rows > 0) answer(forest, batch);
+      },
+  };
+  for (const std::function<void()>& verb : verbs) {
+    try {
+      verb();
+    } catch (const std::logic_error&) {  // a refusal in words is as good
+    }
+  }
+  forest.cancel_all();
+  for (const int32_t tree : {0, 1}) {
+    forest.reset(tree, State(named->table()).data());
+    forest.begin(tree, tree + 1, 20, 0);
+    search(forest, tree);
+    check_tree(named->table(), forest.tree(tree));
+    check(forest.tree(tree).counters.simulations == 20, "a budget was not spent");
+  }
+}
+
+// From the first position, action 0 ends the game and action 1 leads on.
+struct TwoDoors {
+  static GameTable table() {
+    GameTable game{};
+    game.abi_version = kGameAbiVersion;
+    game.num_players = 1;
+    game.num_actions = 2;
+    game.max_legal_actions = 2;
+    game.state_bytes = 8;
+    game.observation_floats = 1;
+    game.num_symmetries = 1;
+    game.initial_state = [](void*, void* state) { *static_cast<int64_t*>(state) = 0; };
+    game.to_play = [](void*, const void* state) { return at(state) < 0 ? kTerminal : 0; };
+    game.legal_actions = [](void*, const void*, int32_t* actions) {
+      actions[0] = 0;
+      actions[1] = 1;
+      return 2;
+    };
+    game.apply = [](void*, void* state, int32_t action) {
+      *static_cast<int64_t*>(state) = action == 0 ? -1 : at(state) + 1;
+      return 0;
+    };
+    game.returns = [](void*, const void*, float* values) { values[0] = 0.0f; };
+    game.observe = [](void*, const void* state, float* row) { row[0] = static_cast<float>(at(state)); };
+    game.hash = [](void*, const void* state, uint64_t* hash) { hash[0] = hash[1] = static_cast<uint64_t>(at(state)); };
+    return game;
+  }
+  static int64_t at(const void* state) { return *static_cast<const int64_t*>(state); }
+};
+
+// Selections pile up on one waiting leaf while every other one ends at once. Marks are 16 bits wide.
+void test_marks(int32_t leaves_per_tree, InFlight rule) {
+  scene() = "marks, K " + std::to_string(leaves_per_tree) + ", rule " + std::to_string(static_cast<int32_t>(rule));
+  const GameTable game = TwoDoors::table();
+  ForestOptions options;
+  options.leaves_per_tree = leaves_per_tree;
+  options.rules.in_flight = rule;
+  options.max_memory = size_t{1} << 24;
+  Forest forest(game, 1, options);
+  forest.reset(0, State(game).data());
+  forest.begin(0, 1, 400000, 0);
+  std::vector<float> observations = make_buffer(forest, 1);
+  const auto complete = [&](Batch& batch) {
+    const std::vector<float> zeros(static_cast<size_t>(batch.num_rows) * 2, 0.0f);
+    forest.complete(batch, zeros.data(), zeros.data());
+  };
+  complete(forest.select(1, 0, 1, true, observations.data()));
+  Batch& waiting = forest.select(1, 0, 1, true, observations.data());
+  check(waiting.num_rows >= 1, "nothing is selected");
+  const Tree& tree = forest.tree(0);
+  for (int32_t i = 0; i < 5; ++i) {
+    Batch& batch = forest.select(1, 0, 1, true, observations.data());
+    const Node& root = tree.node(tree.root());
+    check(root.in_flight <= 65535, "more is in flight than a mark can count");
+    check(root.in_flight == sum(tree.edges_in_flight(root)), "a mark has run over");
+    if (batch.is_out) forest.cancel(batch);
+  }
+  complete(waiting);
+  check(tree.count_in_flight() == 0, "marks are left behind");
+}
+
+// What cannot work is refused when the forest is made, not met as an endless search.
+void test_refused() {
+  scene() = "options that cannot work";
+  const auto named = make_builtin("tictactoe", {});
+  ForestOptions wide;
+  wide.leaves_per_tree = 65536;
+  check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, wide); }, "more leaves than marks can count");
+  ForestOptions none;
+  none.leaves_per_tree = 0;
+  check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, none); }, "no leaves per tree");
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{5 * 4096}}) {
+    ForestOptions small;
+    small.max_memory = bytes;
+    const auto error = check_throws<std::invalid_argument>(
+        [&] {
+          Forest forest(named->table(), 10, small);
+          forest.reset(0, State(named->table()).data());
+        },
+        "ten trees in no memory");
+    const std::string words = error.what();
+    check(words.find("max_memory") != std::string::npos && words.find("lower") == std::string::npos,
+          "too little memory is explained wrongly: " + words);
+  }
+  GameTable misaligned = named->table();
+  misaligned.state_bytes = 20;
+  check_throws<std::invalid_argument>([&] { Forest(misaligned, 1, {}); }, "a state that is not whole words");
+  GameTable old = named->table();
+  old.abi_version = 0;
+  check_throws<std::invalid_argument>([&] { Forest(old, 1, {}); }, "a game of another version");
+  GameTable crowd = named->table();
+  crowd.num_players = 3;
+  check_throws<std::invalid_argument>([&] { Forest(crowd, 1, {}); }, "a game of three");
+  GameTable vast = named->table();
+  vast.num_actions = vast.max_legal_actions = 70000;
+  check_throws<std::invalid_argument>([&] { Forest(vast, 1, {}); }, "more actions than edges can be numbered");
+}
+
+// The largest policy that is allowed: one node needs megabytes.
+void test_many_actions() {
+  scene() = "many actions";
+  GameTable game = TwoDoors::table();
+  constexpr int32_t kMany = 65531;
+  game.num_actions = game.max_legal_actions = kMany;
+  game.legal_actions = [](void*, const void*, int32_t* actions) {
+    for (int32_t i = 0; i < kMany; ++i) actions[i] = i;
+    return kMany;
+  };
+  ForestOptions options;
+  options.max_memory = size_t{1} << 23;
+  options.leaves_per_tree = 3;
+  Forest forest(game, 1, options);
+  forest.reset(0, State(game).data());
+  forest.begin(0, 1, 100, 0);
+  search(forest, 0);
+  check_tree(game, forest.tree(0));
+  check(forest.tree(0).is_full() && forest.tree(0).num_nodes() > 2, "eight megabytes are not full");
+  check(forest.tree(0).count_in_flight() == 0, "marks are left behind");
+  forest.advance(0, forest.tree(0).principal_variation().front());
+  if (forest.tree(0).node(forest.tree(0).root()).kind != NodeKind::kOver) check_tree(game, forest.tree(0));
+}
+
+// One row at a time from many trees, most of which end without one: no budget may be forgotten.
+void test_ends_without_rows() {
+  scene() = "trees that need no rows";
+  const auto named = make_builtin("tictactoe", {});
+  const GameTable& game = named->table();
+  State state(game);
+  // One square is left; whoever takes it ends the game.
+  for (const int32_t action : {0, 1, 2, 4, 3, 5, 7, 6})
+    check(game.apply(game.self, state.data(), action) == 0, "apply");
+  check(game.to_play(game.self, state.data()) != kTerminal, "the game is over too early");
+  constexpr int32_t kTrees = 6;
+  Forest forest(game, kTrees, {});
+  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, state.data());
+  forest.begin(0, kTrees, 20, 0);
+  std::vector<float> observations = make_buffer(forest, 1);
+  for (;;) {
+    Batch& batch = forest.select(1, 0, kTrees, false, observations.data());
+    if (batch.num_rows == 0) break;
+    answer(forest, batch);
+  }
+  for (int32_t tree = 0; tree < kTrees; ++tree) {
+    check(forest.tree(tree).counters.simulations == 20, "nothing is out, a batch has no rows, and there is work left");
+  }
+}
+
+}  // namespace
+
+// With a number, only that test.
+int main(int argc, char** argv) {
+  const std::vector<std::function<void()>> tests = {
+      test_faulty_roots,
+      test_unplanted,
+      [] {
+        for (const InFlight rule : {InFlight::kVisits, InFlight::kLoss, InFlight::kDilute}) {
+          for (const int32_t leaves_per_tree : {1, 2, 3, 1000, 32768}) test_marks(leaves_per_tree, rule);
+        }
+      },
+      test_refused,
+      test_many_actions,
+      test_ends_without_rows,
+  };
+  if (argc > 1) {
+    tests.at(static_cast<size_t>(std::stoi(argv[1])))();
+    return 0;
+  }
+  for (const std::function<void()>& test : tests) test();
+}

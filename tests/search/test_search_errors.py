@@ -1,0 +1,548 @@
+"""Bad input: a typed error that names the thing, and a search that can still be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from search_cases import Recorder, in_flight, random_position
+
+import windrow
+from windrow import (
+    ConfigError,
+    EvaluatorError,
+    FinishedGameError,
+    GameError,
+    IllegalMoveError,
+    Search,
+    SearchConfig,
+    SearchError,
+    make_game,
+)
+from windrow.evaluators import HashEvaluator, RolloutEvaluator, Synchronous, UniformEvaluator, from_function
+
+GAME = make_game("connect4")
+
+
+def search_with(fn: Any, **settings: Any) -> Search:
+    """A Connect-4 search with a batched function as its evaluator."""
+    settings = {"num_simulations": 20, "leaves_per_tree": 4, "engine": "batched", **settings}
+    return Search(GAME, from_function(fn, batched=True), SearchConfig(**settings))
+
+
+def zeros(observations: Any) -> tuple[Any, Any]:
+    return np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
+
+
+# --- Positions ---------------------------------------------------------------------------------------------------
+
+
+def test_an_illegal_move_string_names_the_move():
+    with pytest.raises(IllegalMoveError, match=r"'4' at character 7 of '4444444'.*not legal"):
+        GAME.state_from_moves("4444444")
+
+
+def test_a_finished_root():
+    """Four on top of each other: x has won."""
+    over = GAME.state_from_moves("1212121")
+    with pytest.raises(FinishedGameError, match="the game is over") as caught:
+        Search(GAME, UniformEvaluator()).run(over)
+    assert str(over) in str(caught.value)
+
+
+def test_a_finished_root_among_others_is_numbered():
+    over = GAME.state_from_moves("1212121")
+    search = Search(GAME, UniformEvaluator())
+    with pytest.raises(FinishedGameError, match="position 2"):
+        search.run([GAME.initial_state(), GAME.initial_state(), over])
+    assert isinstance(search.run(GAME.initial_state(), num_simulations=3), windrow.SearchResult)
+
+
+def test_a_move_into_the_end_of_the_game():
+    search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=5))
+    search.run(GAME.state_from_moves("121212"))
+    search.advance(0)
+    with pytest.raises(FinishedGameError, match="the game is over"):
+        search.run()
+    with pytest.raises(IllegalMoveError, match="the game is over"):
+        search.advance(0)
+    assert search.run(GAME.initial_state()).visits.sum() == 5
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [make_game("connect4", rows=5).initial_state(), make_game("tictactoe").initial_state()],
+    ids=["other options", "other game"],
+)
+def test_a_state_of_another_game(stranger: Any):
+    search = Search(GAME, UniformEvaluator())
+    with pytest.raises(GameError, match="is not a state of connect4"):
+        search.run(stranger)
+    with pytest.raises(GameError, match="state 1 is not a state of connect4"):
+        search.run([GAME.initial_state(), stranger])
+
+
+@pytest.mark.parametrize("thing", ["4453", b"4453", [3, 4], [None]])
+def test_something_that_is_not_a_state(thing: Any):
+    with pytest.raises(GameError, match="is not a state"):
+        Search(GAME, UniformEvaluator()).run(thing)
+
+
+def test_a_number_instead_of_a_state():
+    with pytest.raises(windrow.WindrowError, match="5"):
+        Search(GAME, UniformEvaluator()).run(5)  # pyright: ignore
+
+
+def test_no_state_at_all():
+    with pytest.raises(SearchError, match="empty"):
+        Search(GAME, UniformEvaluator()).run([])
+    with pytest.raises(SearchError, match="no position yet"):
+        Search(GAME, UniformEvaluator()).run()
+    with pytest.raises(SearchError, match="no position yet"):
+        Search(GAME, UniformEvaluator()).advance(3)
+
+
+def test_a_game_that_is_none():
+    with pytest.raises(GameError, match="make_game"):
+        Search("connect4", UniformEvaluator())  # pyright: ignore
+
+
+# --- Moves -------------------------------------------------------------------------------------------------------
+
+
+def test_advance_with_the_wrong_number_of_actions():
+    search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=2))
+    search.run([GAME.initial_state()] * 3)
+    with pytest.raises(SearchError, match="2 actions for 3 trees"):
+        search.advance([1, 2])
+
+
+def test_an_illegal_action_changes_no_tree():
+    """All actions are tried before any tree moves: the legal one of the first tree is not played either."""
+    full = GAME.state_from_moves("111111")
+    search = Search(GAME, HashEvaluator(1), SearchConfig(num_simulations=12))
+    search.run([GAME.initial_state(), full])
+    before = [search._forest.root_state(tree) for tree in range(2)]
+    for actions in ([3, 0], [3, 7], [3, -1]):
+        with pytest.raises(IllegalMoveError, match=f"action {actions[1]}"):
+            search.advance(actions)
+    assert [search._forest.root_state(tree) for tree in range(2)] == before
+    assert [int(result.visits.sum()) for result in search.run(num_simulations=3)] == [15, 15]
+
+
+# --- What an evaluator returns -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda k: (np.zeros((k, 6)), np.zeros(k)), r"logits have shape \(1, 6\), not \(1, 7\)"),
+        (lambda k: (np.zeros((k + 1, 7)), np.zeros(k)), r"logits have shape \(2, 7\), not \(1, 7\)"),
+        (lambda k: (np.zeros(7), np.zeros(k)), r"logits have shape \(7,\), not \(1, 7\)"),
+        (lambda k: (np.zeros((k, 7)), np.zeros((k, 2))), r"values have shape \(1, 2\), not \(1,\)"),
+        (lambda k: (np.zeros((k, 7)), np.zeros(k + 1)), r"values have shape \(2,\), not \(1,\)"),
+        (lambda k: (np.zeros((k, 7)), 0.0), r"values have shape \(\), not \(1,\)"),
+        (lambda k: (np.zeros(k), np.zeros((k, 7))), r"logits have shape \(1,\), not \(1, 7\)"),
+        (lambda k: np.zeros((k, 7)), r"must return \(logits, values\), not ndarray"),
+        (lambda k: None, r"must return \(logits, values\), not NoneType"),
+        (lambda k: (np.zeros((k, 7)), np.zeros(k), np.zeros(k)), r"must return \(logits, values\), not tuple"),
+        (lambda k: ([["a"] * 7] * k, np.zeros(k)), "logits are not numbers"),
+        (lambda k: (np.zeros((k, 7)), [None] * k), "value"),
+    ],
+)
+@pytest.mark.parametrize("max_batch", [None, 2])
+def test_answers_of_the_wrong_kind(answer: Any, message: str, max_batch: int | None):
+    search = search_with(lambda observations: answer(len(observations)), max_batch=max_batch)
+    with pytest.raises(EvaluatorError, match=message):
+        search.run(GAME.initial_state())
+    assert in_flight(search) == 0
+
+
+def test_a_wrong_shape_in_a_batch_cut_into_pieces():
+    """K = 4 and max_batch = 3: pieces of 3 and 1. The larger one comes back a row short."""
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        rows = {1: 1, 3: 2}[len(observations)]
+        return np.zeros((rows, 7), np.float32), np.zeros(rows, np.float32)
+
+    search = search_with(fn, max_batch=3)
+    with pytest.raises(EvaluatorError, match="logits have shape"):
+        search.run(GAME.initial_state())
+    assert in_flight(search) == 0
+
+
+def test_pieces_whose_errors_cancel_out():
+    """Pieces of 3 and 1 answered with 2 and 2 rows: four in all, yet two of them belong to nobody."""
+    sizes = iter([1, 2, 2])
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        rows = next(sizes)
+        return np.zeros((rows, 7), np.float32), np.zeros(rows, np.float32)
+
+    search = search_with(fn, max_batch=3, on_collision="skip", in_flight="loss")
+    with pytest.raises(EvaluatorError, match="shape"):
+        search.run(GAME.initial_state(), num_simulations=4)
+    assert in_flight(search) == 0
+
+
+@pytest.mark.parametrize(
+    ("values_shape", "dtype"),
+    [((), np.float64), ((1,), np.float32), ((), np.float16), ((1,), np.int32)],
+)
+def test_answers_that_are_welcome(values_shape: tuple[int, ...], dtype: Any):
+    """[K] and [K, 1], any number type, lists."""
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        logits = [[0.0] * 7] * len(observations)
+        return logits, np.zeros((len(observations), *values_shape), dtype)
+
+    assert search_with(fn).run(GAME.initial_state()).visits.sum() == 20
+
+
+def test_answers_that_are_not_contiguous():
+    """Columns reversed in memory: the logit of action 6 is the largest."""
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        logits = np.tile(np.arange(7, dtype=np.float32)[::-1], (len(observations), 1))
+        return logits[:, ::-1], np.zeros((len(observations), 2), np.float32)[:, 0]
+
+    prior = search_with(fn).run(GAME.initial_state()).prior
+    assert np.argsort(prior).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("engine", ["batched", "vectorized"])
+def test_a_logit_that_is_not_finite_says_where(bad: float, engine: str):
+    """The message has the row, the tree, the moves that lead there, the action, and the position as text."""
+    target = GAME.state_from_moves("43")
+    row_of_target = GAME.observe(target).tobytes()
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        logits, values = zeros(observations)
+        logits[:, 3] = 3.0  # so that the search looks at 4 first
+        for row, observation in enumerate(observations):
+            if observation.tobytes() == row_of_target:
+                logits[row, 5] = bad
+        return logits, values
+
+    search = search_with(fn, engine=engine)
+    with pytest.raises(EvaluatorError) as caught:
+        search.run([GAME.state_from_moves("1122"), GAME.state_from_moves("4")], num_simulations=200)
+    message = str(caught.value)
+    assert "row " in message and "tree 1 after 3" in message and "legal action 5" in message
+    assert str(bad) in message
+    assert str(target) in message
+    assert in_flight(search) == 0
+
+
+def test_a_bad_logit_at_the_root():
+    search = search_with(lambda observations: (np.full((1, 7), np.nan, np.float32), np.zeros(1, np.float32)))
+    with pytest.raises(EvaluatorError, match=r"row 0: .*legal action 0 is -?nan \(tree 0, the root\)") as caught:
+        search.run(GAME.initial_state())
+    assert str(GAME.initial_state()) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_logits_of_illegal_actions_may_be_anything(bad: float):
+    """People mask with -inf; column 1 is full in the position searched and in all that follow."""
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        logits, values = zeros(observations)
+        logits[:, 0] = bad
+        return logits, values
+
+    result = search_with(fn).run(GAME.state_from_moves("111111"))
+    assert result.prior[0] == 0.0 == result.visits[0]
+    assert result.prior[1:].tolist() == pytest.approx([1 / 6] * 6)
+    assert result.visits.sum() == 20
+
+
+@pytest.mark.parametrize("bad", [1.5, -2.0, np.nan, np.inf])
+def test_a_value_out_of_range_says_where(bad: float):
+    def fn(observations: Any) -> tuple[Any, Any]:
+        logits, values = zeros(observations)
+        if len(observations) > 1:
+            values[1] = bad
+        return logits, values
+
+    search = search_with(fn)
+    with pytest.raises(
+        EvaluatorError, match=r"row 1: the value is .* not a number in \[-1, 1\] \(tree 0 after 2\)"
+    ) as caught:
+        search.run(GAME.initial_state())
+    assert str(GAME.state_from_moves("2")) in str(caught.value)
+    assert in_flight(search) == 0
+
+
+def test_a_value_just_outside_is_rounding():
+    """A half-precision tanh may say 1.0078: accepted."""
+    result = search_with(lambda observations: (zeros(observations)[0], np.full(len(observations), 1.0078))).run(
+        GAME.initial_state()
+    )
+    assert result.visits.sum() == 20
+
+
+def test_an_error_of_our_own_kind_is_not_its_own_cause():
+    """An EvaluatorError raised by the evaluator goes through as it is; a loop of causes would hang a log writer."""
+    error = EvaluatorError("no weights yet")
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        raise error
+
+    with pytest.raises(EvaluatorError, match="no weights yet") as caught:
+        search_with(fn).run(GAME.initial_state())
+    assert caught.value.__cause__ is not caught.value
+
+
+@pytest.mark.parametrize("thing", [None, 42, lambda observations: None, "uniform", UniformEvaluator, HashEvaluator])
+def test_something_that_is_not_an_evaluator(thing: Any):
+    """A function, a number, a class instead of an instance: said at once, not in the first batch."""
+    with pytest.raises(ConfigError, match="evaluator"):
+        Search(GAME, thing)
+
+
+def test_a_base_without_evaluate():
+    with pytest.raises(EvaluatorError, match="does not define evaluate"):
+        Search(GAME, Synchronous()).run(GAME.initial_state())
+
+
+def test_a_config_that_is_none():
+    with pytest.raises(windrow.WindrowError, match="SearchConfig"):
+        Search(GAME, UniformEvaluator(), {"num_simulations": 5})  # pyright: ignore
+
+
+# --- Use at the wrong time ---------------------------------------------------------------------------------------
+
+
+def test_use_after_close():
+    search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=2))
+    search.run(GAME.initial_state())
+    search.close()
+    search.close()
+    for use in (
+        search.run,
+        lambda: search.run(GAME.initial_state()),
+        lambda: search.advance(1),
+        lambda: next(search.stream()),
+    ):
+        with pytest.raises(SearchError, match="closed"):
+            use()
+
+
+def test_a_with_block_closes():
+    with Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=2)) as search:
+        search.run(GAME.initial_state())
+    with pytest.raises(SearchError, match="closed"):
+        search.run()
+
+
+def test_closing_ends_the_threads():
+    def num_threads() -> int:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
+
+    before = num_threads()
+    search = Search(GAME, UniformEvaluator(), SearchConfig(engine="vectorized", num_threads=5, num_simulations=2))
+    search.run([GAME.initial_state()] * 20)
+    assert num_threads() == before + 4
+    search.close()
+    assert num_threads() == before
+
+
+def test_running_twice_at_once():
+    """A second run from another thread is refused while the first one waits for its evaluator."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait(call: int) -> None:
+        entered.set()
+        leave.wait(30)
+
+    search = Search(GAME, Recorder(UniformEvaluator(), wait), SearchConfig(num_simulations=3))
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(search.run(GAME.initial_state())))
+    thread.start()
+    assert entered.wait(30)
+    try:
+        for use in (search.run, lambda: search.run(GAME.initial_state()), lambda: search.advance(0)):
+            with pytest.raises(SearchError, match="running"):
+                use()
+    finally:
+        leave.set()
+        thread.join()
+    assert results[0].visits.sum() == 3
+
+
+def test_running_while_a_stream_is_open():
+    search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=50))
+    stream = search.stream(GAME.initial_state(), interval_s=0.0)
+    next(stream)
+    with pytest.raises(SearchError, match="running"):
+        search.run(GAME.initial_state())
+    stream.close()
+    assert search.run(GAME.initial_state()).visits.sum() == 50
+
+
+def test_a_run_from_inside_the_evaluator():
+    search: Search
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        search.run(GAME.initial_state())
+        return zeros(observations)
+
+    search = search_with(fn)
+    with pytest.raises(EvaluatorError, match="SearchError") as caught:
+        search.run(GAME.initial_state())
+    assert isinstance(caught.value.__cause__, SearchError)
+    assert in_flight(search) == 0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_simulations": -1}, {"num_simulations": True}, {"time_limit_s": float("nan")}]
+)
+def test_a_run_with_impossible_limits(changes: dict[str, Any]):
+    search = Search(GAME, UniformEvaluator())
+    with pytest.raises(ConfigError, match=next(iter(changes))):
+        search.run(GAME.initial_state(), **changes)
+    assert search.run(GAME.initial_state(), num_simulations=4).visits.sum() == 4
+
+
+# --- Memory ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["sequential", "batched", "vectorized"])
+@pytest.mark.parametrize("on_collision", ["share", "skip"])
+def test_memory_that_is_used_up_ends_the_search_early(engine: str, on_collision: Any):
+    game = make_game("gomoku", size=7)
+    limit = 200_000
+    leaves = 1 if engine == "sequential" else 8
+    config = SearchConfig(
+        engine=engine, max_memory=limit, num_simulations=5000, leaves_per_tree=leaves, on_collision=on_collision
+    )
+    search = Search(game, HashEvaluator(1), config)
+    results = search.run([game.initial_state(), random_position(game, 6, 1)])
+    stats = results[0].stats
+    assert stats.stopped_by == "memory"
+    assert limit / 2 < stats.bytes <= limit
+    assert in_flight(search) == 0
+    for result in results:
+        assert 20 < result.visits.sum() < 5000
+        assert result.policy.sum() == pytest.approx(1.0, abs=1e-5)
+        assert result.best_action in game.legal_actions(result.state)
+    # A move frees memory, and the search goes on with what was freed.
+    before = [int(result.visits[result.best_action]) for result in results]
+    search.advance([result.best_action for result in results])
+    assert search._forest.totals(0, 2)["bytes"] < stats.bytes
+    again = search.run(num_simulations=20)
+    assert [int(result.visits.sum()) > visits for result, visits in zip(again, before, strict=True)] == [True, True]
+    assert again[0].stats.bytes <= limit
+
+
+def test_a_full_search_run_again_ends_at_once():
+    search = Search(GAME, HashEvaluator(1), SearchConfig(max_memory=30_000, num_simulations=3000))
+    first = search.run(GAME.initial_state())
+    assert first.stats.stopped_by == "memory"
+    second = search.run()
+    assert second.stats.stopped_by == "memory"
+    assert second.visits.sum() < first.visits.sum() + 3000
+    assert in_flight(search) == 0
+
+
+def test_trees_share_memory_equally():
+    """A tree that is full does not stop the other, which has room: one is nearly over, one has just begun."""
+    ending = random_position(GAME, 38, 4)
+    search = Search(GAME, HashEvaluator(1), SearchConfig(max_memory=120_000, num_simulations=1500, engine="vectorized"))
+    late, early = search.run([ending, GAME.initial_state()])
+    assert late.visits.sum() == 1500
+    assert early.visits.sum() < 1500
+    assert late.stats.stopped_by == "memory"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "max_memory", "num_trees"),
+    [
+        ("connect4", {}, 100, 1),  # less than a page
+        ("gomoku", {"size": 19}, 8192, 1),  # whole pages, but a node has 361 edges and more
+        ("connect4", {}, 20_000, 64),  # enough for one tree, not for each of 64
+    ],
+)
+def test_memory_too_small_for_one_node(name: str, options: dict[str, Any], max_memory: int, num_trees: int):
+    game = make_game(name, **options)
+    search = Search(game, UniformEvaluator(), SearchConfig(max_memory=max_memory, num_simulations=3))
+    with pytest.raises(ConfigError, match="max_memory") as caught:
+        search.run([game.initial_state()] * num_trees)
+    assert "lower" not in str(caught.value), "the advice must be to raise it"
+
+
+def run_python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *(["-S"] * sys.flags.no_site), "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_search_that_could_not_be_planted_stays_safe():
+    """After the refusal above there is no tree; going on must be refused too, not touch memory that is not there."""
+    program = (
+        "import windrow\n"
+        "game = windrow.make_game('gomoku', size=19)\n"
+        "search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), windrow.SearchConfig(max_memory=8192))\n"
+        "for states in (game.initial_state(), None):\n"
+        "    try:\n"
+        "        search.run(states)\n"
+        "    except ValueError as error:\n"
+        "        print('refused')\n"
+        "    except windrow.SearchError as error:\n"
+        "        print('refused')\n"
+    )
+    done = run_python(program)
+    assert (done.returncode, done.stdout.split()) == (0, ["refused", "refused"]), done.stderr
+
+
+def test_the_process_takes_no_more_than_max_memory():
+    """Resident memory grows by the limit, buffers aside; to be sure, the address space may grow by 32 MiB only."""
+    program = (
+        "import resource, windrow\n"
+        "def resident():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "def address_space():\n"
+        "    return int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "limit = 48 << 20\n"
+        "game = windrow.make_game('gomoku', size=9)\n"
+        "config = windrow.SearchConfig(num_simulations=2**31 - 2, leaves_per_tree=32, max_memory=limit)\n"
+        "search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), config)\n"
+        "search.run(game.initial_state(), num_simulations=100)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (address_space() + (32 << 20),) * 2)\n"
+        "before = resident()\n"
+        "result = search.run(game.initial_state())\n"
+        "assert result.stats.stopped_by == 'memory', result.stats\n"
+        "assert limit * 0.99 < result.stats.bytes <= limit, result.stats\n"
+        "assert resident() - before < limit + (8 << 20), resident() - before\n"
+        "print(int(result.visits.sum()) > 1000)\n"
+    )
+    done = run_python(program)
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def test_rollouts_respect_max_batch():
+    """`max_batch` is the most rows in one call, for evaluators of states too."""
+    sizes: list[int] = []
+
+    class Counting(RolloutEvaluator):
+        def bind(self, game: Any) -> Any:
+            bound = Counting(1, game=game)
+            return bound
+
+        def evaluate_states(self, states: Any) -> Any:
+            sizes.append(len(states))
+            return super().evaluate_states(states)
+
+    config = SearchConfig(num_simulations=60, leaves_per_tree=8, max_batch=3, in_flight="loss", engine="batched")
+    Search(GAME, Counting(), config).run(GAME.initial_state())
+    assert max(sizes) <= 3
