@@ -79,6 +79,11 @@ class Samples(Generic[T]):
         """The cores of others, in the median, for a table."""
         return f"{statistics.median(self.others):.2f}"
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the machine was busy with other things."""
+        return statistics.median(self.others) > QUIET_CORES
+
 
 def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: float = float("inf")) -> Samples[T]:
     """Samples taken while the machine was quiet.

@@ -1,11 +1,11 @@
 """Self-play, the naive way against windrow: games per second.
 
-The naive way is what a first AlphaZero in Python looks like: one game at a time, a tree of Python objects, and at every
-leaf two calls of the network at batch 1, one for the policy and one for the value. It selects by windrow's rule, so both
-search the same trees; the last line says how often they agreed to the last visit. windrow plays all games at once, one
-batch per round for all of them; a finished game leaves the batch. Same network, same simulations, same torch threads,
-same random numbers for the moves; no tree is used again for the next move. Both ways take turns in blocks of games, and
-the median over the blocks is the figure.
+The naive way is what a first AlphaZero in Python looks like: one game at a time, a tree of Python objects, and for each
+leaf two calls of the network at batch 1, one for the policy and one for the value. It selects by windrow's rule, and so
+both search the same trees; the last line says how often they agreed to the last visit. windrow plays all games at once,
+one batch per round for all of them; a finished game leaves the batch. Same network, same simulations, same torch
+threads, same random numbers for the moves; no tree is used again for the next move. Both ways take turns in blocks of
+games, and the median over the blocks is the figure.
 """
 
 from __future__ import annotations
@@ -246,6 +246,7 @@ def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: b
         unit="x",
         at_least=TARGET_SPEEDUP,
         note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
+        is_noisy=samples.is_noisy,
     )
 
 

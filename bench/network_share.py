@@ -91,6 +91,7 @@ def measure_case(num_threads: int, num_trees: int, *, num_simulations: int, num_
         value=share,
         at_least=TARGET_SHARE,
         note=f"median of {len(shares)}; {min(shares):.3f}-{max(shares):.3f}",
+        is_noisy=samples.is_noisy,
     )
     row = (
         f"{num_threads:>7}  {num_trees:>5}",

@@ -16,6 +16,7 @@ class Figure:
     """One measured number; at most one of the two targets is set.
 
     value: the best of the repeats, or the median where the figure is a ratio; `note` says which.
+    is_noisy: other processes used the machine meanwhile, so that the verdict is worth little.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Figure:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
+    is_noisy: bool = False
 
     @property
     def target(self) -> str:
@@ -76,7 +78,8 @@ def print_figures(figures: Sequence[Figure]) -> None:
 
 def verdict(figure: Figure) -> str:
     """In a word: met or not."""
-    return {True: "met", False: "NOT MET", None: ""}[figure.is_met]
+    word = {True: "met", False: "NOT MET", None: ""}[figure.is_met]
+    return f"{word} (noisy)" if figure.is_noisy and word else word
 
 
 def write_json(path: Path, figures: Sequence[Figure], **more: Any) -> None:

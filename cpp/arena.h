@@ -10,14 +10,11 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -45,11 +42,10 @@ inline void mark_dead([[maybe_unused]] const std::byte* begin, [[maybe_unused]] 
 class Reservation {
  public:
   Reservation(int32_t num_slices, size_t slice_bytes)
-      : slice_bytes_(slice_bytes / page_bytes() * page_bytes()),
+      : slice_bytes_(slice_bytes / kLineBytes * kLineBytes),
         total_bytes_(slice_bytes_ * static_cast<size_t>(num_slices)) {
-    void* memory = total_bytes_ == 0 ? MAP_FAILED
-                                     : mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
       throw std::runtime_error("cannot reserve " + std::to_string(total_bytes_) +
                                " bytes of address space for search trees; set max_memory lower");
@@ -68,23 +64,10 @@ class Reservation {
   std::byte* slice(int32_t index) const { return base_ + slice_bytes_ * static_cast<size_t>(index); }
   size_t slice_bytes() const { return slice_bytes_; }
 
-  static size_t page_bytes() {
-    static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-  }
-
  private:
   size_t slice_bytes_;
   size_t total_bytes_;
   std::byte* base_ = nullptr;
 };
-
-// Gives whole pages in [begin, end) back to the operating system; they read as zero if touched again.
-inline void release_pages(std::byte* begin, std::byte* end) {
-  const size_t page = Reservation::page_bytes();
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
-  const uintptr_t last = reinterpret_cast<uintptr_t>(end) / page * page;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-}
 
 }  // namespace windrow

@@ -13,6 +13,9 @@ namespace {
 constexpr int32_t kMaxInFlight = 65535;
 // How far a value may lie outside [-1, 1]: the rounding of a half-precision network.
 constexpr float kValueTolerance = 1e-2f;
+// Simulations without an evaluation that a tree may do in one call of select: enough that the call costs nothing
+// beside them, few enough that a search in which every game ends at once can still be stopped.
+constexpr int64_t kMaxFreeSimulations = 4096;
 // Descents a thread has under way at once: enough to hide the latency of memory behind one another.
 constexpr int32_t kInterleave = 8;
 
@@ -37,28 +40,43 @@ struct Forest::Cursor {
   Tree* tree = nullptr;
   Ref at = kNone;
   int32_t depth = 0;
-  int64_t wanted = 0;  // simulations still to select in this round
+  int64_t wanted = 0;    // simulations still to select in this round
+  int64_t num_free = 0;  // simulations of this call that needed no evaluation
 };
 
 Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options)
     : game_(game),
       options_(options),
-      reservation_(num_trees, options.max_memory / static_cast<size_t>(std::max(num_trees, 1))),
+      reservation_(num_trees, slice_bytes(game, num_trees, options.max_memory)),
       pool_(options.num_threads) {
-  if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
-  if (game.num_players < 1 || game.num_players > 2) {
-    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
+  if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
+    throw std::invalid_argument("leaves_per_tree must be from 1 to " + std::to_string(kMaxInFlight));
   }
-  if (game.num_actions > kMaxInFlight - kLanes) throw std::invalid_argument("the game has too many actions");
   trees_.reserve(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
     trees_.emplace_back(game_, i, reservation_.slice(i), reservation_.slice_bytes());
   }
 }
 
+// Each tree's share of the memory, once it is clear that the game can be searched at all.
+size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory) {
+  if (num_trees < 1) throw std::invalid_argument("a forest needs at least one tree");
+  if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
+  if (game.num_players < 1 || game.num_players > 2) {
+    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
+  }
+  if (game.num_actions > kMaxInFlight - kLanes) throw std::invalid_argument("the game has too many actions");
+  const size_t needed = to_lines(Tree::largest_block_bytes(game)) * kLineBytes, count = static_cast<size_t>(num_trees);
+  if (max_memory / count < needed) {
+    throw std::invalid_argument("max_memory is too small: " + std::to_string(num_trees) + " trees need at least " +
+                                std::to_string(needed * count) + " bytes");
+  }
+  return max_memory / count;
+}
+
 // --- Roots -----------------------------------------------------------------------------------------------------
 
-Tree& Forest::checked_tree(int32_t index, const char* verb) {
+Tree& Forest::idle_tree(int32_t index, const char* verb) {
   Tree& tree = trees_.at(static_cast<size_t>(index));
   if (tree.num_batches_out > 0) {
     throw std::logic_error(std::string("cannot ") + verb + " a tree whose leaves are out for evaluation");
@@ -66,13 +84,18 @@ Tree& Forest::checked_tree(int32_t index, const char* verb) {
   return tree;
 }
 
-void Forest::reset(int32_t tree, const void* state) { checked_tree(tree, "reset").reset(state); }
+void Forest::reset(int32_t tree, const void* state) { idle_tree(tree, "reset").reset(state); }
 
-void Forest::advance(int32_t tree, int32_t action) { checked_tree(tree, "advance").advance(action); }
+void Forest::advance(int32_t tree, int32_t action) {
+  Tree& moved = idle_tree(tree, "advance");
+  if (!moved.is_planted()) throw std::logic_error("cannot advance a tree that has no root");
+  moved.advance(action);
+}
 
 void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move) {
   for (int32_t i = first; i < last; ++i) {
-    Tree& tree = checked_tree(i, "begin a search of");
+    Tree& tree = idle_tree(i, "begin a search of");
+    if (!tree.is_planted()) throw std::logic_error("cannot begin a search of a tree that has no root");
     tree.begin(num_simulations, {options_.seed, static_cast<uint32_t>(i), move});
     if (tree.node(tree.root()).kind == NodeKind::kExpanded && options_.dirichlet_fraction > 0.0f) {
       tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
@@ -80,8 +103,13 @@ void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_
   }
 }
 
+void Forest::stop() {
+  for (Tree& tree : trees_) tree.stop();
+}
+
 bool Forest::has_work(int32_t first, int32_t last) const {
   return std::any_of(trees_.begin() + first, trees_.begin() + last, [](const Tree& tree) {
+    if (!tree.is_planted()) return false;
     const NodeKind kind = tree.node(tree.root()).kind;
     return kind == NodeKind::kNew || (kind == NodeKind::kExpanded && tree.remaining() > 0);
   });
@@ -90,7 +118,7 @@ bool Forest::has_work(int32_t first, int32_t last) const {
 // --- Select ----------------------------------------------------------------------------------------------------
 
 bool Forest::is_ready(const Tree& tree, bool overlap) const {
-  if (tree.num_batches_out > 0 && !overlap) return false;
+  if (!tree.is_planted() || (tree.num_batches_out > 0 && !overlap)) return false;
   const Node& root = tree.node(tree.root());
   if (root.kind == NodeKind::kNew) return true;
   return root.kind == NodeKind::kExpanded && tree.remaining() > 0 &&
@@ -245,8 +273,9 @@ bool Forest::end_round(Cursor& cursor, const Batch& batch) {
   Round& round = *cursor.round;
   if (!round.leaves.empty() || round.simulations.empty()) return false;
   for (const Ref leaf : round.simulations) cursor.tree->back_up(leaf);
+  cursor.num_free += static_cast<int64_t>(round.simulations.size());
   round.simulations.clear();
-  return start_round(cursor, batch);
+  return cursor.num_free < kMaxFreeSimulations && start_round(cursor, batch);
 }
 
 Round& Forest::round_of(int32_t slot, int32_t tree) {
@@ -267,6 +296,7 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
     while (next < end) {
       cursor.round = &batch.rounds[static_cast<size_t>(next++)];
       cursor.tree = &trees_[static_cast<size_t>(cursor.round->tree)];
+      cursor.num_free = 0;
       if (start_round(cursor, batch)) return true;
     }
     return false;

@@ -85,10 +85,13 @@ class Forest {
   // tree it is the key of the search's random numbers.
   void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move);
 
+  // Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
+  void stop();
+
   // Gathers from the trees of [first, last) that have something left to do, taking turns from call to call, until
   // another round might not fit into `max_leaves` rows; at least one tree. `observations` has room for
   // `rows_needed(max_leaves)` rows. A batch of no rows is already complete: every tree of the range has used up its
-  // budget or waits for a batch that is out.
+  // budget, waits for a batch that is out, or has done many simulations that need no evaluation (`has_work` tells).
   Batch& select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations);
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
@@ -112,6 +115,7 @@ class Forest {
  private:
   struct Cursor;
 
+  static size_t slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory);
   Batch& take_batch();
   void give_back(Batch& batch);
   void release_trees(Batch& batch);
@@ -126,7 +130,7 @@ class Forest {
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void expand_round(const Round& round, const float* logits, const float* values);
   void back_up_rounds(const Batch& batch, int32_t begin, int32_t end);
-  Tree& checked_tree(int32_t index, const char* verb);
+  Tree& idle_tree(int32_t index, const char* verb);
   template <class Fn>
   void for_each_round(const Batch& batch, int32_t begin, int32_t end, const Fn& fn);
   int32_t piece_size(int32_t count) const;

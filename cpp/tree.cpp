@@ -57,11 +57,6 @@ void Tree::clear() {
   num_expanded_ = 0;
   root_ = kNone;
   clean_root_priors_.clear();
-  if (largest_block_lines_ > quota_lines_) {
-    throw std::invalid_argument("max_memory leaves " + std::to_string(quota_lines_ * kLineBytes) +
-                                " bytes for a tree, and one node may need " +
-                                std::to_string(largest_block_lines_ * kLineBytes));
-  }
   mark_live(base_, largest_block_lines_ * kLineBytes);
 }
 

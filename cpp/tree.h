@@ -95,8 +95,11 @@ class Tree {
         index_(index),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
-        largest_block_lines_(block_lines(padded(game.max_legal_actions))),
+        largest_block_lines_(to_lines(largest_block_bytes(game))),
         legal_(static_cast<size_t>(game.max_legal_actions) + 1) {}
+
+  // What the largest node of a game may need; a slice must hold at least one.
+  static size_t largest_block_bytes(const GameTable& game) { return block_bytes(game, padded(game.max_legal_actions)); }
 
   // --- Building ------------------------------------------------------------------------------------------------
 
@@ -237,6 +240,7 @@ class Tree {
 
   // --- Reading -------------------------------------------------------------------------------------------------
 
+  bool is_planted() const { return root_ != kNone; }
   Ref root() const { return root_; }
   Node& node(Ref ref) { return *reinterpret_cast<Node*>(base_ + ref * kLineBytes); }
   const Node& node(Ref ref) const { return *reinterpret_cast<const Node*>(base_ + ref * kLineBytes); }
@@ -274,6 +278,7 @@ class Tree {
   // The budget of the present search. `started` counts simulations that were selected and not cancelled.
   int64_t remaining() const { return is_full_ ? 0 : budget_ - started_; }
   void start_simulation() { ++started_; }
+  void stop() { budget_ = started_; }
   void cancel_simulation() { --started_; }
   bool is_full() const { return is_full_; }
   void set_full() { is_full_ = true; }
@@ -300,10 +305,10 @@ class Tree {
   static constexpr size_t kEdgeBytes = 24;
 
   static int32_t padded(int32_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-  size_t block_lines(int32_t num_slots) const {
-    return to_lines(sizeof(Node) + static_cast<size_t>(game_->state_bytes) +
-                    kEdgeBytes * static_cast<size_t>(num_slots));
+  static size_t block_bytes(const GameTable& game, int32_t num_slots) {
+    return sizeof(Node) + static_cast<size_t>(game.state_bytes) + kEdgeBytes * static_cast<size_t>(num_slots);
   }
+  size_t block_lines(int32_t num_slots) const { return to_lines(block_bytes(*game_, num_slots)); }
 
   void apply(std::byte* state, int32_t action, Ref parent) const;
   void clear();

@@ -142,7 +142,10 @@ nb::tuple roots(const BoundForest& bound, int32_t first, int32_t last) {
     const Tree& tree = bound.forest.tree(first + static_cast<int32_t>(row));
     const Node& root = tree.node(tree.root());
     lines.push_back(tree.principal_variation());
-    if (root.kind != NodeKind::kExpanded) continue;
+    if (root.kind != NodeKind::kExpanded) {
+      for (const uint16_t action : tree.actions(root)) priors[row * width + action] = 1.0f / root.num_edges;
+      continue;
+    }
     values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
     for (size_t edge = 0; edge < root.num_edges; ++edge) {
       const size_t cell = row * width + tree.actions(root)[edge];
@@ -324,6 +327,13 @@ void bind_forest(nb::module_& m) {
             self.forest.cancel(batch);
           },
           "batch"_a, "Clears the marks only.")
+      .def(
+          "stop",
+          [](BoundForest& self) {
+            const Working working(self);
+            self.forest.stop();
+          },
+          "Ends all searches: no more simulations are selected. Roots that have no evaluation still are.")
       .def(
           "cancel_all",
           [](BoundForest& self) {

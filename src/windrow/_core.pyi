@@ -174,6 +174,11 @@ class Forest:
     def cancel(self, batch: Batch) -> None:
         """Clears the marks only."""
 
+    def stop(self) -> None:
+        """
+        Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
+        """
+
     def cancel_all(self) -> None:
         """Cancels every batch that is out."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from operator import index
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from windrow.errors import ConfigError, UnknownKeyError
@@ -134,16 +134,16 @@ class SearchConfig:
     def _check_integer(self, key: str, low: int, high: int) -> None:
         if (value := getattr(self, key)) is None and key != "seed":
             return
-        try:
-            number = index(None if isinstance(value, bool) else value)  # pyright: ignore[reportArgumentType]
-        except TypeError:
-            raise ConfigError(f"{key} must be a whole number, not {value!r}") from None
-        if not low <= number <= high:
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ConfigError(f"{key} must be a whole number, not {value!r}")
+        if not low <= (number := int(value)) <= high:
             raise ConfigError(f"{key} must be from {low} to {high}, not {value}")
+        object.__setattr__(self, key, number)  # NumPy's numbers are welcome, but not kept
 
     def _check_number(self, key: str, low: float, high: float, *, hint: str = "") -> None:
         value = getattr(self, key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := float(value)):
             raise ConfigError(f"{key} must be a number{hint}, not {value!r}")
-        if not low <= value <= high:
+        if not low <= number <= high:
             raise ConfigError(f"{key} must be from {low:g} to {high:g}{hint}, not {value!r}")
+        object.__setattr__(self, key, number)

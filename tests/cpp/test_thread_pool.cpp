@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "census.h"
@@ -37,6 +38,25 @@ void test_cover() {
         for (int32_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
       });
       for (const int32_t times : seen) check(times == 1, "an index was not visited exactly once");
+    }
+  }
+}
+
+// All threads work at once: each holds its piece until every other thread has one. A pool that left all the work to the
+// caller would pass every other test here, and show TSan nothing.
+void test_threads_meet() {
+  for (int32_t num_threads = 2; num_threads <= 8; ++num_threads) {
+    scene() = std::to_string(num_threads) + " threads meet";
+    ThreadPool pool(num_threads);
+    std::vector<int32_t> seen(static_cast<size_t>(num_threads), 0);
+    for (int32_t job = 0; job < 50; ++job) {
+      std::atomic<int32_t> num_here = 0;
+      pool.for_each(num_threads, 1, [&](int32_t begin, int32_t) {
+        ++seen[static_cast<size_t>(begin)];
+        ++num_here;
+        while (num_here < num_threads) std::this_thread::yield();
+      });
+      for (const int32_t times : seen) check(times == job + 1, "a piece was not run exactly once");
     }
   }
 }
@@ -204,6 +224,7 @@ void test_forest_faults() {
 
 int main() {
   test_cover();
+  test_threads_meet();
   test_exceptions();
   test_lifetime();
   test_forest();

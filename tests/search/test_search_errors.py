@@ -466,7 +466,7 @@ def test_trees_share_memory_equally():
     [
         ("connect4", {}, 100, 1),  # less than a page
         ("gomoku", {"size": 19}, 8192, 1),  # whole pages, but a node has 361 edges and more
-        ("connect4", {}, 20_000, 64),  # enough for one tree, not for each of 64
+        ("connect4", {}, 10_000, 64),  # enough for one tree, not for each of 64
     ],
 )
 def test_memory_too_small_for_one_node(name: str, options: dict[str, Any], max_memory: int, num_trees: int):

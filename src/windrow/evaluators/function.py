@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, count_rows
+from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, count_rows, off_device
 
 
 class FunctionEvaluator(Synchronous):
@@ -21,8 +21,8 @@ class FunctionEvaluator(Synchronous):
         if self._batched:
             return self._fn(observations)
         answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
-        return np.stack([np.asarray(logits) for logits, _ in answers]), np.stack(
-            [np.asarray(value).reshape(()) for _, value in answers]
+        return np.stack([np.asarray(off_device(logits)) for logits, _ in answers]), np.stack(
+            [np.asarray(off_device(value)).reshape(()) for _, value in answers]
         )
 
 

@@ -113,3 +113,8 @@ def flatten_rows(observations: Observations) -> FloatArray:
     parts = list(observations.values()) if isinstance(observations, Mapping) else [observations]
     rows = [part.reshape(len(part), -1) for part in parts]
     return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+
+
+def off_device(answer: Any) -> Any:
+    """What NumPy can read: tensors without their gradient, in the memory of the host."""
+    return answer.detach().cpu() if hasattr(answer, "detach") else answer

@@ -80,15 +80,16 @@ class TorchEvaluator:
 
     def _forward(self, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(logits [K, A], values [K]) in float32, contiguous, on the device."""
-        was_training = self.module.training
-        if was_training:
-            self.module.eval()
+        # One by one, because parts may be in a mode of their own: a frozen norm layer in a module that trains.
+        training = [part for part in self.module.modules() if part.training]
+        for part in training:
+            part.training = False
         try:
             with torch.inference_mode(), self._precision():
                 answer: Any = self.module(inputs[""]) if "" in inputs else self.module(**inputs)
         finally:
-            if was_training:
-                self.module.train()
+            for part in training:
+                part.training = True
         parts: list[Any] = [*answer] if isinstance(answer, tuple | list) else [answer]
         if len(parts) != 2 or not all(isinstance(part, torch.Tensor) for part in parts):
             names = ", ".join(type(part).__name__ for part in parts)
@@ -97,7 +98,7 @@ class TorchEvaluator:
             return parts[0].float().contiguous(), parts[1].float().contiguous()
 
     def _precision(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.dtype is None else torch.autocast(self.device.type, self.dtype)
+        return nullcontext() if self.dtype in (None, torch.float32) else torch.autocast(self.device.type, self.dtype)
 
 
 class _OnGpu:

@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from windrow import _core
-from windrow.evaluators.protocol import Pending
-from windrow.search.evaluation import EvaluatorPort, ObservationBuffer
+from windrow.search.evaluation import EvaluatorPort, ObservationBuffer, Ticket
 
 
 @dataclass(slots=True)
 class Session:
     """One search in progress: what an engine works with.
 
-    should_stop: asked before every batch; once it says yes nothing more is selected.
+    should_stop: asked before every batch; once it says yes no more simulations are selected.
     """
 
     forest: _core.Forest
@@ -39,10 +38,12 @@ class Session:
         """
         forest, port = self.forest, self.port
         idle = port.buffers(depth, num_rows=max(max_leaves, self.leaves_per_tree))
-        out: deque[tuple[_core.Batch, ObservationBuffer, Pending]] = deque()
+        out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
         try:
             while True:
-                while len(out) < depth and not self.should_stop():
+                while len(out) < depth:
+                    if self.should_stop():
+                        forest.stop()  # only roots without an evaluation are still selected: every tree has an answer
                     buffer = idle.pop()
                     batch = forest.select(buffer.rows, max_leaves, first, last)
                     if batch.num_rows == 0:
@@ -50,22 +51,25 @@ class Session:
                         break
                     out.append((batch, buffer, port.submit(forest, batch, buffer)))
                     self.num_places += max(max_leaves, batch.num_rows)
-                if not out:
+                if out:
+                    batch, buffer, ticket = out.popleft()
+                    forest.complete(batch, *port.receive(ticket))
+                    idle.append(buffer)
+                elif not forest.has_work(first, last):
                     return
-                batch, buffer, pending = out.popleft()
-                forest.complete(batch, *port.receive(pending, batch.num_rows))
-                idle.append(buffer)
                 yield
         finally:
-            if out or forest.num_batches_out:
-                for _, _, pending in out:
-                    _settle(pending)
-                forest.cancel_all()
+            forest.cancel_all()
+            if out:
+                port.discard_buffers()
+            for _, _, ticket in out:
+                _settle(ticket)
 
 
-def _settle(pending: Pending) -> None:
-    """Wait until an evaluator has done with a buffer; what it would have answered no longer matters."""
-    try:
-        pending.result()
-    except Exception:  # the error that ended the search is the one to report
-        return
+def _settle(ticket: Ticket) -> None:
+    """Let an evaluator finish a batch that was cancelled; what it would have answered no longer matters."""
+    for pending, _ in ticket:
+        try:
+            pending.result()
+        except Exception:  # noqa: PERF203 - the error that ended the search is the one to report
+            continue

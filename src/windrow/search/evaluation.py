@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,19 @@ from windrow import _core
 from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.protocol import (
     Done,
-    Evaluation,
     Evaluator,
     GameAware,
     Observations,
     Pending,
     Pipelined,
     StateEvaluator,
+    off_device,
 )
 from windrow.games.protocol import Shape
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
+Ticket: TypeAlias = "list[tuple[Pending, int]]"
+"""A batch that is with the evaluator: one call, or several if it was too large for one, each with its rows."""
 
 
 class ObservationBuffer:
@@ -52,6 +54,8 @@ class EvaluatorPort:
     """One evaluator as the engines use it: `submit` a batch that was selected, `receive` its checked answer."""
 
     def __init__(self, game: Any, evaluator: object, *, max_batch: int | None) -> None:
+        if isinstance(evaluator, type):
+            raise ConfigError(f"an evaluator is needed, not a class: write {evaluator.__name__}(...)")
         bound: object = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self._evaluate_states = bound.evaluate_states if isinstance(bound, StateEvaluator) else None
         if isinstance(bound, Evaluator):
@@ -78,30 +82,48 @@ class EvaluatorPort:
             self._buffers.append(ObservationBuffer(self._shapes, num_rows, self._allocate))
         return self._buffers[:count]
 
-    def submit(self, forest: _core.Forest, batch: _core.Batch, buffer: ObservationBuffer) -> Pending:
+    def discard_buffers(self) -> None:
+        """Leave the present buffers to an evaluator that may not be done with them."""
+        self._buffers = []
+
+    def submit(self, forest: _core.Forest, batch: _core.Batch, buffer: ObservationBuffer) -> Ticket:
         """Hand a selected batch to the evaluator."""
         num_rows = batch.num_rows
         start = perf_counter()
         try:
-            if self._evaluate_states is not None:
-                self.num_batches += 1
-                return Done(self._evaluate_states(forest.states(batch)))
-            observations = buffer.first(num_rows)
+            rows = buffer.first(num_rows) if self._evaluate_states is None else forest.states(batch)
             if self._max_batch is None or num_rows <= self._max_batch:
-                self.num_batches += 1
-                return self._submit(observations)
-            return self._submit_in_pieces(observations, num_rows, self._max_batch)
-        except Exception as error:
-            raise _raised(error, num_rows) from error
+                return [self._call(rows, num_rows)]
+            pieces = [slice(first, first + self._max_batch) for first in range(0, num_rows, self._max_batch)]
+            return [self._call(_slice(rows, piece), min(piece.stop, num_rows) - piece.start) for piece in pieces]
         finally:
-            self.num_rows += num_rows
             self.seconds += perf_counter() - start
 
-    def receive(self, pending: Pending, num_rows: int) -> tuple[FloatArray, FloatArray]:
+    def _call(self, rows: Any, num_rows: int) -> tuple[Pending, int]:
+        self.num_batches += 1
+        self.num_rows += num_rows
+        try:
+            if self._evaluate_states is not None:
+                return Done(self._evaluate_states(rows)), num_rows
+            return self._submit(rows), num_rows
+        except EvaluatorError:
+            raise
+        except Exception as error:
+            raise _raised(error, num_rows) from error
+
+    def receive(self, ticket: Ticket) -> tuple[FloatArray, FloatArray]:
         """Wait for an answer: logits [K, A] and values [K], float32 and contiguous."""
+        if len(ticket) == 1:
+            return self._receive_piece(*ticket[0])
+        pieces = [self._receive_piece(*piece) for piece in ticket]
+        return np.concatenate([logits for logits, _ in pieces]), np.concatenate([values for _, values in pieces])
+
+    def _receive_piece(self, pending: Pending, num_rows: int) -> tuple[FloatArray, FloatArray]:
         start = perf_counter()
         try:
             answer = pending.result()
+        except EvaluatorError:
+            raise
         except Exception as error:
             raise _raised(error, num_rows) from error
         finally:
@@ -117,24 +139,9 @@ class EvaluatorPort:
             self._checked("values", values, (num_rows,)),
         )
 
-    def _submit_in_pieces(self, observations: Observations, num_rows: int, max_batch: int) -> Pending:
-        pieces: list[Pending] = []
-        for start in range(0, num_rows, max_batch):
-            rows = slice(start, start + max_batch)
-            piece = (
-                {name: part[rows] for name, part in observations.items()}
-                if isinstance(observations, Mapping)
-                else observations[rows]
-            )
-            pieces.append(self._submit(piece))
-            self.num_batches += 1
-        return _Pieces(pieces)
-
     def _checked(self, what: str, answer: Any, shape: Shape) -> FloatArray:
-        if hasattr(answer, "detach"):  # a tensor
-            answer = answer.detach().cpu()
         try:
-            array: FloatArray = np.asarray(answer, dtype=np.float32)
+            array: FloatArray = np.asarray(off_device(answer), dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise EvaluatorError(f"the evaluator's {what} are not numbers: {error}") from error
         if array.shape == (*shape, 1) and what == "values":
@@ -148,24 +155,16 @@ class EvaluatorPort:
         return np.ascontiguousarray(array)
 
 
-class _Pieces:
-    """A batch that was too large for one call."""
-
-    def __init__(self, pieces: list[Pending]) -> None:
-        self._pieces = pieces
-
-    def result(self) -> Evaluation:
-        answers = [piece.result() for piece in self._pieces]
-        return np.concatenate([np.asarray(logits) for logits, _ in answers]), np.concatenate(
-            [np.asarray(values) for _, values in answers]
-        )
-
-
 def _allocate(shape: tuple[int, ...]) -> FloatArray:
     return np.empty(shape, np.float32)
 
 
+def _slice(rows: Any, piece: slice) -> Any:
+    if not isinstance(rows, dict):
+        return rows[piece]
+    parts = cast("dict[str, FloatArray]", rows)
+    return {name: part[piece] for name, part in parts.items()}
+
+
 def _raised(error: Exception, num_rows: int) -> EvaluatorError:
-    if isinstance(error, EvaluatorError):
-        return error
     return EvaluatorError(f"the evaluator raised {type(error).__name__} on {num_rows} positions: {error}")

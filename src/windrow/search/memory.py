@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 _UNKNOWN = 4 << 30
@@ -10,7 +11,7 @@ _UNKNOWN = 4 << 30
 
 def spare_memory() -> int:
     """Bytes the machine, or the container this runs in, can still give without swapping."""
-    return min(_machine(), _container())
+    return min(_machine(), _container(), _process())
 
 
 def _machine() -> int:
@@ -39,3 +40,15 @@ def _container() -> int:
             continue
         return max(limit - usage, 0)
     return 1 << 62
+
+
+def _process() -> int:
+    """What this process's own limit on address space leaves."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 62
+    try:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        used = 0
+    return max(limit - used, 0)

@@ -20,7 +20,7 @@ class SearchResult:
     """The root of one tree after a search. Arrays are over all A actions, zero where an action is illegal.
 
     visits: [A] simulations through each action.
-    prior: [A] the evaluator's policy, with the root's noise if there was any.
+    prior: [A] the evaluator's policy, with the root's noise if there was any; uniform while there is none.
     q: [A] mean value of each action for the player to move; 0 where it was never tried.
     value: mean value of the position for the player to move.
     principal_variation: the most visited line, as actions.
@@ -70,9 +70,9 @@ class SearchResult:
 
     def table(self, *, max_rows: int = 10) -> str:
         """The most visited actions as text: visits, share, Q, prior and the line of play."""
+        legal: list[int] = list(self.game.legal_actions(self.state))
         name = self.game.action_name if isinstance(self.game, Readable) else str
-        legal = np.flatnonzero((self.prior > 0) | (self.visits > 0))
-        order = sorted(legal.tolist(), key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
+        order = sorted(legal, key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
         total = max(int(self.visits.sum()), 1)
         lines = ["move   visits   share       Q   prior"]
         lines += [

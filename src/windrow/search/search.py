@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from operator import index
 from time import perf_counter
@@ -47,7 +47,9 @@ class Search:
         if not isinstance(game, NativeGame):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GameError(f"{game!r} is not a game: make one with windrow.make_game")
         self.game = game
-        self.config = config if config is not None else SearchConfig()
+        self.config = SearchConfig() if config is None else config
+        if not isinstance(self.config, SearchConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
         self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
@@ -111,10 +113,10 @@ class Search:
         """End the present run after the batches that are out; callable from any thread."""
         self._stop_requested = True
 
-    def advance(self, actions: int | Sequence[int]) -> None:
+    def advance(self, actions: int | Iterable[int]) -> None:
         """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed."""
         forest = self._ready_forest()
-        moves = [index(action) for action in (actions if isinstance(actions, Sequence) else [actions])]
+        moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
         if len(moves) != len(self._states):
             raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
         # All are tried before any tree is changed.
@@ -155,6 +157,8 @@ class Search:
         *,
         interval_s: float | None,
     ) -> Generator[Any, None, None]:
+        """Check everything now, then search as the returned generator is asked for results."""
+        start = perf_counter()
         config = self.config
         if num_simulations is not None or time_limit_s is not None:
             config = config.replace(
@@ -162,16 +166,19 @@ class Search:
                 time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
             )
         self._check_idle()
-        start = perf_counter()
-        deadline = None if config.time_limit_s is None else start + config.time_limit_s
-        self._stop_requested = False
         if states is not None:
             self._plant(states)
         else:
             self._check_unfinished(self._states)
+        self._ready_forest()
+        self._stop_requested = False
+        return self._drive(config, start, interval_s)
+
+    def _drive(self, config: SearchConfig, start: float, interval_s: float | None) -> Generator[Any, None, None]:
         forest, plan = self._ready_forest(), self._plan
         assert plan is not None
-
+        budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
+        deadline = None if config.time_limit_s is None else start + config.time_limit_s
         stopped_by: StoppedBy = "budget"
 
         def should_stop() -> bool:
@@ -186,7 +193,6 @@ class Search:
         before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
         self._is_running = True
         try:
-            budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
             forest.begin(budget, self._num_searches, 0, forest.num_trees)
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
@@ -202,6 +208,11 @@ class Search:
             self._is_running = False
             if self._is_closed:
                 self._forest = None
+        totals = forest.totals(0, forest.num_trees)
+        if totals["simulations"] == budget * forest.num_trees:
+            stopped_by = "budget"  # the limit came too late to change anything
+        elif stopped_by == "budget" and totals["full_trees"]:
+            stopped_by = "memory"
         yield self._results(session, plan, before, start, stopped_by)
 
     def _results(
@@ -213,8 +224,6 @@ class Search:
         select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = (
             new - old for new, old in zip(after, before, strict=True)
         )
-        if stopped_by == "budget" and totals["full_trees"]:
-            stopped_by = "memory"
         self.stats = stats = SearchStats(
             engine=plan.engine,
             engine_reason=plan.reason,
@@ -260,6 +269,8 @@ class Search:
     def _plant(self, states: State | Sequence[State]) -> None:
         """Make `states` the roots of fresh trees."""
         is_single = isinstance(states, State)
+        if not isinstance(states, State | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GameError(f"a state or a list of states is needed, not {states!r:.100}")
         roots = [states] if isinstance(states, State) else list(states)
         if not roots:
             raise SearchError("there is no position to search: the list of states is empty")
@@ -267,16 +278,15 @@ class Search:
             if not isinstance(state, State) or state.game != self.game:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r}")
         self._check_unfinished(roots)
-        if self._forest is None or self._forest.num_trees != len(roots):
-            self._forest = self._make_forest(len(roots))
+        forest, self._forest = self._forest, None
+        if forest is None or forest.num_trees != len(roots):
+            forest = self._make_forest(len(roots))
         try:
             for tree, state in enumerate(roots):
-                self._forest.reset(tree, state.data)
+                forest.reset(tree, state.data)
         except _core.GameFault as error:
             raise GameError(f"{self.game!r} cannot make sense of state {error.args[1]}: {error.args[0]}") from None
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        self._states, self._is_single = roots, is_single
+        self._forest, self._states, self._is_single = forest, roots, is_single
 
     def _make_forest(self, num_trees: int) -> _core.Forest:
         config = self.config

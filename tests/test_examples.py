@@ -1,0 +1,128 @@
+"""The examples run as a user runs them, in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import windrow
+
+DEMO = Path(__file__).parent.parent / "examples" / "demo.py"
+
+WITHOUT_TORCH = f"""
+import runpy, sys
+sys.modules["torch"] = None  # importing it fails, as if it were not installed
+sys.argv = ["demo.py", "--simulations", "100", "--trees", "4"]
+runpy.run_path({str(DEMO)!r}, run_name="__main__")
+"""
+
+
+def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(DEMO), *arguments], capture_output=True, text=True, timeout=120)
+
+
+def rows_of(output: str) -> list[list[str]]:
+    """The lines of the engine tables: engine, trees, K, simulations, ..., best move, visits."""
+    engines = ("sequential", "batched", "vectorized")
+    return [words for words in map(str.split, output.splitlines()) if words and words[0] in engines]
+
+
+def can_force_win(game: windrow.Game, state: object, num_plies: int) -> bool:
+    """Whether the player to move wins within `num_plies` plies whatever the other does: plain exhaustive search."""
+    mover = game.to_play(state)
+    for action in game.legal_actions(state):
+        after = game.apply(state, action)
+        if game.to_play(after) == windrow.TERMINAL:
+            if game.returns(after)[mover] == 1:
+                return True
+        elif num_plies > 2 and all(
+            game.to_play(reply) != windrow.TERMINAL and can_force_win(game, reply, num_plies - 2)
+            for reply in (game.apply(after, answer) for answer in game.legal_actions(after))
+        ):
+            return True
+    return False
+
+
+def test_demo_finds_the_winning_move_with_every_engine() -> None:
+    run = run_demo("--simulations", "200", "--trees", "8")
+    assert run.returncode == 0, run.stderr
+    rows = rows_of(run.stdout)
+    assert [row[:3] for row in rows[:4]] == [
+        ["sequential", "1", "1"],
+        ["batched", "1", "1"],
+        ["batched", "1", "4"],
+        ["vectorized", "8", "1"],
+    ]
+    assert [row[3] for row in rows[:4]] == ["200", "200", "200", "1,600"]
+    assert {row[-2] for row in rows[:4]} == {"4"}
+
+
+def test_demo_shows_equal_visits_at_one_leaf_per_tree() -> None:
+    """Only for rollouts: their answer for a position does not depend on the batch, a network's last bit may."""
+    rows = rows_of(run_demo("--simulations", "200", "--trees", "8").stdout)[:4]
+    assert [row[-1] for row in rows if row[2] == "1"] == ["same"] * 3
+
+
+def test_demo_searches_with_a_network() -> None:
+    pytest.importorskip("torch")
+    run = run_demo("--simulations", "30", "--trees", "4")
+    assert run.returncode == 0, run.stderr
+    assert len(rows_of(run.stdout)) == 8
+
+
+def test_demo_needs_no_torch() -> None:
+    run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert len(rows_of(run.stdout)) == 4
+    assert "PyTorch is not installed" in run.stdout
+
+
+def test_the_move_the_demo_praises_is_the_only_quick_win() -> None:
+    #   . . . . . . .
+    #   . . . . . . .
+    #   . . . . . o .
+    #   . . o . x x .
+    #   o o x o x o .
+    #   x o x x o x .
+    #   1 2 3 4 5 6 7
+    game = windrow.make_game("connect4")
+    state = game.state_from_moves("6546625432113356")
+    winning = [
+        game.action_name(action)
+        for action in game.legal_actions(state)
+        if all(
+            can_force_win(game, game.apply(game.apply(state, action), reply), 3)
+            for reply in game.legal_actions(game.apply(state, action))
+        )
+    ]
+    assert winning == ["4"]
+
+
+@pytest.mark.parametrize("game", windrow.game_names())
+def test_demo_takes_every_game(game: str) -> None:
+    run = run_demo("--game", game, "--simulations", "10", "--trees", "2")
+    assert run.returncode == 0, run.stderr
+    assert len(rows_of(run.stdout)) >= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--game", "chess"], "unknown game 'chess'"),
+        (["--moves", "4x"], "'x' at character 2"),
+        (["--moves", "4444444"], "is not legal here"),
+        (["--moves", "4142434"], "the game is over"),
+        (["--simulations", "0"], "--simulations must be 1 or more"),
+        (["--simulations", "many"], "invalid int value"),
+        (["--trees", "0"], "--trees must be 1 or more"),
+        (["--depth", "3"], "unrecognized arguments"),
+    ],
+)
+def test_demo_says_what_is_wrong_with_its_arguments(arguments: list[str], message: str) -> None:
+    run = run_demo(*arguments)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
