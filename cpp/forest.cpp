@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace windrow {
 
@@ -11,6 +12,8 @@ namespace {
 
 // Marks are 16 bits wide.
 constexpr int32_t kMaxInFlight = 65535;
+// So are actions and counts of edges.
+constexpr int32_t kMaxActions = 65535;
 // How far a value may lie outside [-1, 1]: the rounding of a half-precision network.
 constexpr float kValueTolerance = 1e-2f;
 // Simulations without an evaluation that a tree may do in one call of select: enough that the call costs nothing
@@ -18,6 +21,21 @@ constexpr float kValueTolerance = 1e-2f;
 constexpr int64_t kMaxFreeSimulations = 4096;
 // Descents a thread has under way at once: enough to hide the latency of memory behind one another.
 constexpr int32_t kInterleave = 8;
+
+constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
+// Whether no number is farther from 0 than `bound`; false if one is NaN.
+bool all_within(const float* numbers, int64_t count, float bound) {
+  Int4 is_within = {-1, -1, -1, -1};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Float4 group = load<Float4>(numbers + i);
+    is_within &= (group >= -bound) & (group <= bound);
+  }
+  bool is_rest_within = true;
+  for (; i < count; ++i) is_rest_within &= std::fabs(numbers[i]) <= bound;
+  return is_rest_within && (is_within[0] & is_within[1] & is_within[2] & is_within[3]) != 0;
+}
 
 // Adds the time from its making to its end to a total.
 class Timer {
@@ -40,8 +58,9 @@ struct Forest::Cursor {
   Tree* tree = nullptr;
   Ref at = kNone;
   int32_t depth = 0;
-  int64_t wanted = 0;    // simulations still to select in this round
-  int64_t num_free = 0;  // simulations of this call that needed no evaluation
+  int64_t wanted = 0;       // simulations still to select in this round
+  int64_t num_free = 0;     // simulations of this call that needed no evaluation
+  bool has_shared = false;  // a simulation of this round waits for a leaf of another batch
 };
 
 Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options)
@@ -52,6 +71,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
     throw std::invalid_argument("leaves_per_tree must be from 1 to " + std::to_string(kMaxInFlight));
   }
+  if (!(options.rules.c_puct >= 0.0f)) throw std::invalid_argument("c_puct must not be negative");
   trees_.reserve(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
     trees_.emplace_back(game_, i, reservation_.slice(i), reservation_.slice_bytes());
@@ -65,8 +85,11 @@ size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_
   if (game.num_players < 1 || game.num_players > 2) {
     throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
   }
-  if (game.num_actions > kMaxInFlight - kLanes) throw std::invalid_argument("the game has too many actions");
-  const size_t needed = to_lines(Tree::largest_block_bytes(game)) * kLineBytes, count = static_cast<size_t>(num_trees);
+  if (game.num_actions > kMaxActions) throw std::invalid_argument("the game has too many actions");
+  if (game.max_legal_actions < 1 || game.max_legal_actions > game.num_actions || game.state_bytes % 8 != 0) {
+    throw std::invalid_argument("the game's max_legal_actions or state_bytes cannot be");
+  }
+  const size_t needed = to_lines(Tree::largest_root_bytes(game)) * kLineBytes, count = static_cast<size_t>(num_trees);
   if (max_memory / count < needed) {
     throw std::invalid_argument("max_memory is too small: " + std::to_string(num_trees) + " trees need at least " +
                                 std::to_string(needed * count) + " bytes");
@@ -261,6 +284,7 @@ bool Forest::start_round(Cursor& cursor, const Batch& batch) {
     return false;
   }
   cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
+  cursor.has_shared = false;
   cursor.at = tree.root();
   cursor.depth = 0;
   tree.prefetch(tree.root());
@@ -273,6 +297,11 @@ bool Forest::end_round(Cursor& cursor, const Batch& batch) {
   Round& round = *cursor.round;
   if (!round.leaves.empty() || round.simulations.empty()) return false;
   for (const Ref leaf : round.simulations) cursor.tree->back_up(leaf);
+  // With simulations that wait for another batch, going on would only pile up more of them.
+  if (cursor.has_shared) {
+    round.simulations.clear();
+    return false;
+  }
   cursor.num_free += static_cast<int64_t>(round.simulations.size());
   round.simulations.clear();
   return cursor.num_free < kMaxFreeSimulations && start_round(cursor, batch);
@@ -331,9 +360,9 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
         return true;
       }
       case NodeKind::kNew:
+        cursor.round->leaves.push_back(cursor.at);
         node.kind = NodeKind::kWaiting;
         node.batch = batch.slot;
-        cursor.round->leaves.push_back(cursor.at);
         return end_simulation(cursor, *cursor.round);
       case NodeKind::kWaiting:
         ++tree.counters.collisions;
@@ -341,10 +370,14 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
           tree.unmark(cursor.at);
           return false;
         }
-        return end_simulation(cursor, node.batch == batch.slot ? *cursor.round : round_of(node.batch, tree.index()));
+        if (node.batch == batch.slot) return end_simulation(cursor, *cursor.round);
+        cursor.has_shared = true;
+        return end_simulation(cursor, round_of(node.batch, tree.index()));
       case NodeKind::kOver:
         ++tree.counters.terminal_hits;
         return end_simulation(cursor, *cursor.round);
+      case NodeKind::kMoved:  // nothing leads to these
+        break;
     }
     return false;
   };
@@ -407,10 +440,8 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   if (!batch.is_out) throw std::logic_error("this batch is not out: it was completed or cancelled before");
   const Timer timer(seconds_.complete);
   // A quick look at everything; only if something is odd, a slow one at what is legal. Illegal logits may be anything.
-  const int64_t num_logits = int64_t{batch.num_rows} * game_.num_actions;
-  bool is_plain = true;
-  for (int64_t i = 0; i < num_logits; ++i) is_plain &= std::fabs(logits[i]) <= std::numeric_limits<float>::max();
-  for (int32_t i = 0; i < batch.num_rows; ++i) is_plain &= std::fabs(values[i]) <= 1.0f;
+  const bool is_plain = all_within(logits, int64_t{batch.num_rows} * game_.num_actions, kLargestFloat) &&
+                        all_within(values, batch.num_rows, 1.0f);
   if (!is_plain) {
     try {
       check_evaluation(batch, logits, values);

@@ -96,7 +96,7 @@ class Forest {
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
   // logits [rows, A], values [rows] for the player to move. Throws BadEvaluation, having cancelled the batch, if a
-  // legal logit or a value is not finite or a value is outside [-1, 1].
+  // legal logit or a value is not finite, or a value is outside [-1, 1] by more than the rounding of half precision.
   void complete(Batch& batch, const float* logits, const float* values);
   void cancel(Batch& batch);
   void cancel_all();

@@ -62,42 +62,30 @@ inline Floats exp32(Floats x) {
 // Weights are rounded to multiples of 2^-36 of the largest: 2^17 of them still add up exactly in a float64.
 inline constexpr double kWeightScale = 68719476736.0;
 
-// The law's softmax over `count` logits, in place. Returns false, leaving rubbish, if a logit is not finite.
-inline bool softmax(float* values, int32_t count) {
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  // A group that is not full is filled up with the smallest logit, whose weight is zero.
-  const auto load_group = [&](int32_t begin) {
-    if (begin + kLanes <= count) return load<Float4>(values + begin);
-    Float4 lanes = Float4{} - kLargest;
-    for (int32_t lane = 0; begin + lane < count; ++lane) lanes[lane] = values[begin + lane];
-    return lanes;
-  };
-  const auto store_group = [&](int32_t begin, Float4 lanes) {
-    if (begin + kLanes <= count) return store(values + begin, lanes);
-    for (int32_t lane = 0; begin + lane < count; ++lane) values[begin + lane] = lanes[lane];
-  };
-  Float4 largest_lanes = {-kLargest, -kLargest, -kLargest, -kLargest};
-  Int4 is_finite = {-1, -1, -1, -1};
-  for (int32_t begin = 0; begin < count; begin += kLanes) {
-    const Float4 logits = load_group(begin);
-    is_finite &= (logits >= -kLargest) & (logits <= kLargest);  // false for NaN too
+// What stands behind the last of some logits, up to a whole group of lanes: its weight is zero.
+inline constexpr float kPadding = -std::numeric_limits<float>::infinity();
+
+// The law's softmax over logits, in place. They are finite, at least one, and padded with kPadding to a multiple of
+// kLanes; the padding becomes zero.
+inline void softmax(float* values, int32_t padded_count) {
+  Float4 largest_lanes = load<Float4>(values);
+  for (int32_t i = kLanes; i < padded_count; i += kLanes) {
+    const Float4 logits = load<Float4>(values + i);
     largest_lanes = logits > largest_lanes ? logits : largest_lanes;
   }
-  if (!(is_finite[0] & is_finite[1] & is_finite[2] & is_finite[3])) return false;
   const float largest =
       std::max(std::max(largest_lanes[0], largest_lanes[1]), std::max(largest_lanes[2], largest_lanes[3]));
   Double4 totals = {};
-  for (int32_t begin = 0; begin < count; begin += kLanes) {
-    const Float4 shifted = load_group(begin) - largest;
+  for (int32_t i = 0; i < padded_count; i += kLanes) {
+    const Float4 shifted = load<Float4>(values + i) - largest;
     const Float4 floor = Float4{} + kExpFloor;
     const Float4 powers = exp32(shifted < floor ? floor : shifted);
     const Double4 weights = round_small(convert<Double4>(powers) * kWeightScale);
     totals += weights;
-    store_group(begin, convert<Float4>(weights));
+    store(values + i, convert<Float4>(weights));
   }
   const float sum = static_cast<float>((totals[0] + totals[1]) + (totals[2] + totals[3]));
-  for (int32_t begin = 0; begin < count; begin += kLanes) store_group(begin, load_group(begin) / sum);
-  return true;
+  for (int32_t i = 0; i < padded_count; i += kLanes) store(values + i, load<Float4>(values + i) / sum);
 }
 
 // ln x in float64, x > 0: the series of artanh on a mantissa within sqrt(2) of 1.

@@ -33,9 +33,8 @@ struct Rules {
   float first_play_value = 0.0f;  // the constant of either kind
 };
 
-// The edges of one node, as arrays. `count` is a multiple of kLanes; padding has prior -infinity, so that its
-// score is -infinity (or NaN at c_puct 0) and never the best.
-inline constexpr float kPaddingPrior = -std::numeric_limits<float>::infinity();
+// The edges of one node, as arrays. `count` is a multiple of kLanes; padding has the prior kPadding, so that
+// its score is -infinity (or NaN at c_puct 0) and never the best.
 
 struct EdgeStatistics {
   int32_t count;

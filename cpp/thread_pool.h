@@ -21,16 +21,14 @@ class ThreadPool {
   using Piece = std::function<void(int32_t begin, int32_t end)>;
 
   explicit ThreadPool(int32_t num_threads) {
-    for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this] { work(); });
-  }
-  ~ThreadPool() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_closing_ = true;
+    try {
+      for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (...) {  // a thread could not be made: those that were must end before this object does
+      close();
+      throw;
     }
-    wake_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
   }
+  ~ThreadPool() { close(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -62,6 +60,15 @@ class ThreadPool {
   }
 
  private:
+  void close() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_closing_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
   void work() {
     int64_t last_job = 0;
     for (;;) {

@@ -20,7 +20,7 @@ Ref Tree::find(std::span<const int32_t> path) const {
   for (const int32_t action : path) {
     const std::span<const uint16_t> legal = actions(node(at));
     const auto found = std::find(legal.begin(), legal.end(), action);
-    if (found == legal.end()) return kNone;
+    if (found == legal.end() || !node(at).is_open) return kNone;
     at = children(node(at))[static_cast<size_t>(found - legal.begin())];
     if (at == kNone) return kNone;
   }
@@ -29,7 +29,7 @@ Ref Tree::find(std::span<const int32_t> path) const {
 
 std::vector<int32_t> Tree::principal_variation() const {
   std::vector<int32_t> line;
-  for (Ref at = root_; at != kNone && node(at).kind == NodeKind::kExpanded;) {
+  for (Ref at = root_; at != kNone && node(at).is_open;) {
     const std::span<const int32_t> counts = visits(node(at));
     const auto most = std::max_element(counts.begin(), counts.end());
     if (*most == 0) break;
@@ -42,26 +42,43 @@ std::vector<int32_t> Tree::principal_variation() const {
 
 int64_t Tree::count_in_flight() const {
   int64_t total = 0;
-  for (size_t at = 0; at < used_lines_; at += block_lines(node(static_cast<Ref>(at)).num_slots)) {
+  for (size_t at = 0; at < used_lines_; at += lines_of(node(static_cast<Ref>(at)))) {
     const Node& n = node(static_cast<Ref>(at));
+    if (n.kind == NodeKind::kMoved) continue;
     total += n.in_flight + (n.kind == NodeKind::kWaiting ? 1 : 0);
+    if (!n.is_open) continue;
     for (const uint16_t mark : edges_in_flight(n)) total += mark;
   }
   return total;
 }
 
-void Tree::clear() {
+// Makes the state in scratch_, which lies below `parent` in the present tree or nowhere, the root of an empty one. A
+// fault of the game leaves the present tree as it is.
+void Tree::plant(Ref parent, int32_t parent_edge) {
+  Node root = describe(parent, parent_edge);
+  root.parent = kNone;
+  root.parent_edge = 0;
   mark_dead(base_, used_lines_ * kLineBytes);
   used_lines_ = 0;
   num_nodes_ = 0;
   num_expanded_ = 0;
-  root_ = kNone;
   clean_root_priors_.clear();
-  mark_live(base_, largest_block_lines_ * kLineBytes);
+  root_ = place(root);
 }
 
-void Tree::apply(std::byte* state, int32_t action, Ref parent) const {
-  const int32_t code = game_->apply(game_->self, state, action);
+// The next `lines` of the slice; kNone if they are not there.
+Ref Tree::allocate(size_t lines) {
+  if (lines > quota_lines_ - used_lines_) return kNone;
+  const Ref ref = static_cast<Ref>(used_lines_);
+  used_lines_ += lines;
+  mark_live(base_ + ref * kLineBytes, lines * kLineBytes);
+  return ref;
+}
+
+// Leaves the state after `action` in scratch_.
+void Tree::play(Ref parent, int32_t action) {
+  std::memcpy(scratch_.data(), state_of(parent), static_cast<size_t>(game_->state_bytes));
+  const int32_t code = game_->apply(game_->self, scratch_.data(), action);
   if (code == 0) return;
   std::vector<int32_t> path = actions_to(parent);
   path.push_back(action);
@@ -69,26 +86,17 @@ void Tree::apply(std::byte* state, int32_t action, Ref parent) const {
 }
 
 Ref Tree::make_child(Ref parent, int32_t edge) {
-  // Room for the largest possible node, since its size is known only after its state is.
-  if (used_lines_ + largest_block_lines_ > quota_lines_) return kNone;
-  const Ref ref = static_cast<Ref>(used_lines_);
-  mark_live(base_ + ref * kLineBytes, largest_block_lines_ * kLineBytes);
-  std::byte* state = state_of(ref);
-  std::memcpy(state, state_of(parent), static_cast<size_t>(game_->state_bytes));
-  apply(state, actions_of(node(parent))[edge], parent);
-  finish_node(ref, parent, edge);
+  // Room for the largest possible one, so that a game is not asked for nothing.
+  if (largest_light_lines_ > quota_lines_ - used_lines_) return kNone;
+  play(parent, actions_of(node(parent))[edge]);
+  const Ref ref = place(describe(parent, edge));
   children_of(node(parent))[edge] = ref;
   return ref;
 }
 
-// Turns the block at the end of the slice, its state already written, into a node.
-Ref Tree::finish_node(Ref ref, Ref parent, int32_t parent_edge) {
-  Node& made = node(ref);
-  made = Node{};
-  made.parent = parent;
-  made.parent_edge = static_cast<uint16_t>(parent_edge);
-  const std::byte* state = state_of(ref);
-  const int32_t player = game_->to_play(game_->self, state);
+// What the game says of the state in scratch_; its legal actions are left in legal_.
+Node Tree::describe(Ref parent, int32_t parent_edge) {
+  const void* state = scratch_.data();
   const auto fault = [&](const std::string& what) {
     std::vector<int32_t> path;
     if (parent != kNone) {
@@ -97,10 +105,15 @@ Ref Tree::finish_node(Ref ref, Ref parent, int32_t parent_edge) {
     }
     return GameFault(what, index_, std::move(path));
   };
+  Node made{};
+  made.parent = parent;
+  made.parent_edge = static_cast<uint16_t>(parent_edge);
+  const int32_t player = game_->to_play(game_->self, state);
   made.to_play = static_cast<int8_t>(player);
   if (player == kTerminal) {
     float values[2] = {0.0f, 0.0f};
     game_->returns(game_->self, state, values);
+    if (!(std::fabs(values[0]) <= 1.0f)) throw fault("returns gave " + std::to_string(values[0]));
     made.kind = NodeKind::kOver;
     made.value = values[0];
   } else {
@@ -110,20 +123,44 @@ Ref Tree::finish_node(Ref ref, Ref parent, int32_t parent_edge) {
       throw fault(count == 0 ? "the position is not finished but has no legal action"
                              : "legal_actions gave " + std::to_string(count) + " actions");
     }
+    bool is_ascending = legal_[0] >= 0 && legal_[static_cast<size_t>(count) - 1] < game_->num_actions;
+    for (size_t i = 1; i < static_cast<size_t>(count); ++i) is_ascending &= legal_[i - 1] < legal_[i];
+    if (!is_ascending) throw fault("legal_actions are not ascending numbers below num_actions");
     made.num_edges = static_cast<uint16_t>(count);
-    made.num_slots = static_cast<uint16_t>(padded(count));
-    const size_t slots = made.num_slots;
-    std::fill_n(value_sums_of(made), slots, 0.0);
-    std::fill_n(priors_of(made), slots, kPaddingPrior);
-    std::fill_n(visits_of(made), slots, 0);
-    std::fill_n(children_of(made), slots, kNone);
-    std::fill_n(in_flight_of(made), slots, uint16_t{0});
-    uint16_t* actions = actions_of(made);
-    for (int32_t edge = 0; edge < count; ++edge) actions[edge] = static_cast<uint16_t>(legal_[edge]);
   }
-  used_lines_ = ref + block_lines(made.num_slots);
-  mark_dead(base_ + used_lines_ * kLineBytes, (largest_block_lines_ - block_lines(made.num_slots)) * kLineBytes);
+  return made;
+}
+
+// Puts a light node into the slice, with the state in scratch_ and the actions in legal_. There is room for it.
+Ref Tree::place(const Node& made) {
+  const Ref ref = allocate(light_lines(made.num_slots()));
+  node(ref) = made;
+  std::memcpy(state_of(ref), scratch_.data(), static_cast<size_t>(game_->state_bytes));
+  uint16_t* actions = actions_of(node(ref));
+  for (int32_t edge = 0; edge < made.num_edges; ++edge) actions[edge] = static_cast<uint16_t>(legal_[edge]);
   ++num_nodes_;
+  return ref;
+}
+
+// Makes an expanded light node again with room for the statistics of its edges; kNone if there is no memory. Only its
+// parent refers to it: it has no children, and no simulation that ended at it is still in flight.
+Ref Tree::open(Ref light) {
+  const int32_t num_slots = node(light).num_slots();
+  const Ref ref = allocate(open_lines(num_slots));
+  if (ref == kNone) return kNone;
+  std::memcpy(base_ + ref * kLineBytes, base_ + light * kLineBytes, light_bytes(*game_, num_slots));
+  Node& opened = node(ref);
+  opened.is_open = true;
+  std::fill_n(value_sums_of(opened), num_slots, 0.0);
+  std::fill_n(visits_of(opened), num_slots, 0);
+  std::fill_n(children_of(opened), num_slots, kNone);
+  std::fill_n(in_flight_of(opened), num_slots, uint16_t{0});
+  if (light == root_) {
+    root_ = ref;
+  } else {
+    children_of(node(opened.parent))[opened.parent_edge] = ref;
+  }
+  node(light).kind = NodeKind::kMoved;
   return ref;
 }
 
@@ -133,15 +170,16 @@ Ref Tree::finish_node(Ref ref, Ref parent, int32_t parent_edge) {
 void Tree::keep_subtree(Ref new_root) {
   Ref next = 0;
   const Ref end = static_cast<Ref>(used_lines_);
-  const auto lines_of = [&](Ref ref) { return static_cast<Ref>(block_lines(node(ref).num_slots)); };
+  const auto size_at = [&](Ref ref) { return static_cast<Ref>(lines_of(node(ref))); };
   num_nodes_ = 0;
   num_expanded_ = 0;
-  for (Ref at = 0; at < end; at += lines_of(at)) {
+  for (Ref at = 0; at < end; at += size_at(at)) {
     Node& n = node(at);
-    const bool stays = at == new_root || (at > new_root && node(n.parent).forward != kNone);
+    const bool stays =
+        n.kind != NodeKind::kMoved && (at == new_root || (at > new_root && node(n.parent).forward != kNone));
     n.forward = stays ? next : kNone;
     if (!stays) continue;
-    next += lines_of(at);
+    next += size_at(at);
     ++num_nodes_;
     if (n.kind == NodeKind::kExpanded) ++num_expanded_;
     if (at != new_root) {
@@ -151,7 +189,7 @@ void Tree::keep_subtree(Ref new_root) {
     }
   }
   for (Ref at = new_root, size = 0; at < end; at += size) {
-    size = lines_of(at);
+    size = size_at(at);
     const Ref to = node(at).forward;
     if (to == kNone) continue;
     std::memmove(base_ + to * kLineBytes, base_ + at * kLineBytes, size * kLineBytes);

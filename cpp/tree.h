@@ -1,13 +1,18 @@
 // tree.h: one search tree in one slice of memory.
 //
-// A node is one block of cache lines, made when the node is first reached and never moved until the root advances:
+// A node is one block of cache lines, and has two forms, of which the first is the beginning of the second:
 //
-//   | Node 40 B | state | value_sum f64 x n | prior f32 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
-//   | action u16 x n |                                           n = legal actions, padded to kLanes
+//   light  | Node 40 B | state | prior f32 x n | action u16 x n |
+//   open   | ... the same ...  | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
+//                                                       n = legal actions, padded to kLanes
 //
-// With Connect-4 that is exactly four lines. Edges hold the statistics; a child is found by its position in the slice
-// (a Ref, in lines), and a node knows its parent, so a leaf alone names the whole path of a simulation. Blocks lie in
-// the order in which they were made, parents before children, which lets `advance` compact the tree in place.
+// It is made light when it is first reached. Most nodes of a tree are never passed, and stay so; with 225 actions that
+// is a quarter of the memory. When the first simulation goes on from a node it is made again as an open one, with room
+// for what its edges learn. With Connect-4 the forms have two lines and four.
+//
+// A child is found by its position in the slice (a Ref, in lines), and a node knows its parent, so a leaf alone names
+// the whole path of a simulation. Blocks lie in the order in which they were made, parents before children, which lets
+// `advance` compact the tree in place.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +42,7 @@ enum class NodeKind : uint8_t {
   kWaiting,   // its evaluation is out
   kExpanded,  // has priors and a value
   kOver,      // the game has ended here
+  kMoved,     // not a node any more: it was made again elsewhere
 };
 
 struct Node {
@@ -48,9 +54,9 @@ struct Node {
   Ref forward;           // scratch of advance
   uint16_t parent_edge;  // index among the parent's edges
   uint16_t num_edges;
-  uint16_t num_slots;  // num_edges, padded
-  int8_t to_play;      // a player, or kTerminal
+  int8_t to_play;  // a player, or kTerminal
   NodeKind kind;
+  bool is_open;
 
   // Written by complete. For the player to move here; of player 0 at a terminal node.
   float value;
@@ -60,6 +66,8 @@ struct Node {
   int32_t in_flight;  // raised by select, lowered by complete and cancel; zero between rounds
 
   int32_t batch;  // which batch a waiting node's row is in
+
+  int32_t num_slots() const { return (num_edges + kLanes - 1) / kLanes * kLanes; }
 };
 static_assert(sizeof(Node) == 40);
 
@@ -95,19 +103,19 @@ class Tree {
         index_(index),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
-        largest_block_lines_(to_lines(largest_block_bytes(game))),
+        largest_light_lines_(to_lines(light_bytes(game, padded(game.max_legal_actions)))),
+        scratch_(static_cast<size_t>(game.state_bytes) / sizeof(uint64_t)),
         legal_(static_cast<size_t>(game.max_legal_actions) + 1) {}
 
-  // What the largest node of a game may need; a slice must hold at least one.
-  static size_t largest_block_bytes(const GameTable& game) { return block_bytes(game, padded(game.max_legal_actions)); }
+  // What the largest root of a game may need; a slice must hold at least that.
+  static size_t largest_root_bytes(const GameTable& game) { return light_bytes(game, padded(game.max_legal_actions)); }
 
   // --- Building ------------------------------------------------------------------------------------------------
 
   // Forgets everything and starts at `state`.
   void reset(const void* state) {
-    clear();
-    std::memcpy(state_of(kFirstRef), state, static_cast<size_t>(game_->state_bytes));
-    root_ = finish_node(kFirstRef, kNone, 0);
+    std::memcpy(scratch_.data(), state, static_cast<size_t>(game_->state_bytes));
+    plant(kNone, 0);
   }
 
   // Starts one search of the present root.
@@ -116,6 +124,7 @@ class Tree {
     started_ = 0;
     key_ = key;
     is_full_ = false;
+    is_stopped_ = false;
     counters = {};
   }
 
@@ -135,29 +144,27 @@ class Tree {
   void advance(int32_t action) {
     Node& root = node(root_);
     if (root.kind == NodeKind::kOver) throw std::invalid_argument("the game is over");
-    const uint16_t* actions = actions_of(root);
-    for (int32_t edge = 0; edge < root.num_edges; ++edge) {
-      if (actions[edge] != action) continue;
-      const Ref child = children_of(root)[edge];
-      if (child != kNone) {
-        keep_subtree(child);
-      } else {
-        std::vector<std::byte> state(static_cast<size_t>(game_->state_bytes));
-        std::memcpy(state.data(), state_of(root_), state.size());
-        apply(state.data(), action, root_);
-        reset(state.data());
-      }
-      return;
-    }
-    throw std::invalid_argument("not a legal action");
+    const uint16_t* begin = actions_of(root);
+    const uint16_t* found = std::find(begin, begin + root.num_edges, action);
+    if (found == begin + root.num_edges) throw std::invalid_argument("not a legal action");
+    const Ref child = root.is_open ? children_of(root)[found - begin] : kNone;
+    if (child != kNone) return keep_subtree(child);
+    play(root_, action);
+    plant(root_, static_cast<int32_t>(found - begin));
   }
 
   // --- Walking down --------------------------------------------------------------------------------------------
 
   // One step of a simulation from an expanded node: takes the best edge, marks it in flight, and returns the child,
-  // made now if this is its first visit. kNone: there is no memory for it, and nothing was marked.
+  // made now if this is its first visit. kNone: there is no memory for it, and nothing was marked. `at` is updated if
+  // the node had to be opened.
   template <InFlight kRule>
-  Ref step_down(Ref at, const Rules& rules) {
+  Ref step_down(Ref& at, const Rules& rules) {
+    if (!node(at).is_open) {
+      const Ref opened = open(at);
+      if (opened == kNone) return kNone;
+      at = opened;
+    }
     Node& from = node(at);
     const float first_play =
         rules.first_play == FirstPlay::kValue
@@ -195,10 +202,9 @@ class Tree {
     const uint16_t* actions = actions_of(at);
     float* priors = priors_of(at);
     for (int32_t edge = 0; edge < at.num_edges; ++edge) priors[edge] = logits[actions[edge]];
-    // Whole groups of lanes; the padding gets its own value back afterwards.
-    std::fill(priors + at.num_edges, priors + at.num_slots, -std::numeric_limits<float>::max());
-    softmax(priors, at.num_slots);
-    std::fill(priors + at.num_edges, priors + at.num_slots, kPaddingPrior);
+    std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
+    softmax(priors, at.num_slots());
+    std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
   }
 
   // Makes a waiting leaf, its priors already written, a node simulations can pass.
@@ -247,11 +253,12 @@ class Tree {
   std::byte* state_of(Ref ref) { return base_ + ref * kLineBytes + sizeof(Node); }
   const std::byte* state_of(Ref ref) const { return base_ + ref * kLineBytes + sizeof(Node); }
 
-  std::span<const double> value_sums(const Node& n) const { return {value_sums_of(n), n.num_edges}; }
   std::span<const float> priors(const Node& n) const { return {priors_of(n), n.num_edges}; }
+  std::span<const uint16_t> actions(const Node& n) const { return {actions_of(n), n.num_edges}; }
+  // Of open nodes only.
+  std::span<const double> value_sums(const Node& n) const { return {value_sums_of(n), n.num_edges}; }
   std::span<const int32_t> visits(const Node& n) const { return {visits_of(n), n.num_edges}; }
   std::span<const Ref> children(const Node& n) const { return {children_of(n), n.num_edges}; }
-  std::span<const uint16_t> actions(const Node& n) const { return {actions_of(n), n.num_edges}; }
   std::span<const uint16_t> edges_in_flight(const Node& n) const { return {in_flight_of(n), n.num_edges}; }
 
   // The actions that lead from the root to `leaf`.
@@ -276,9 +283,9 @@ class Tree {
   }
 
   // The budget of the present search. `started` counts simulations that were selected and not cancelled.
-  int64_t remaining() const { return is_full_ ? 0 : budget_ - started_; }
+  int64_t remaining() const { return is_full_ || is_stopped_ ? 0 : budget_ - started_; }
   void start_simulation() { ++started_; }
-  void stop() { budget_ = started_; }
+  void stop() { is_stopped_ = true; }
   void cancel_simulation() { --started_; }
   bool is_full() const { return is_full_; }
   void set_full() { is_full_ = true; }
@@ -289,39 +296,49 @@ class Tree {
  private:
   // A mark is 16 bits wide; Forest keeps the number of simulations in flight below that.
   EdgeStatistics statistics_of(const Node& n) const {
-    return {n.num_slots, value_sums_of(n), priors_of(n), visits_of(n), in_flight_of(n)};
+    return {n.num_slots(), value_sums_of(n), priors_of(n), visits_of(n), in_flight_of(n)};
   }
   template <class T>
   T* array_of(const Node& n, size_t bytes_per_edge_before) const {
     const std::byte* edges = reinterpret_cast<const std::byte*>(&n) + sizeof(Node) + game_->state_bytes;
-    return reinterpret_cast<T*>(const_cast<std::byte*>(edges + bytes_per_edge_before * n.num_slots));
+    return reinterpret_cast<T*>(
+        const_cast<std::byte*>(edges + bytes_per_edge_before * static_cast<size_t>(n.num_slots())));
   }
-  double* value_sums_of(const Node& n) const { return array_of<double>(n, 0); }
-  float* priors_of(const Node& n) const { return array_of<float>(n, 8); }
-  int32_t* visits_of(const Node& n) const { return array_of<int32_t>(n, 12); }
-  Ref* children_of(const Node& n) const { return array_of<Ref>(n, 16); }
-  uint16_t* in_flight_of(const Node& n) const { return array_of<uint16_t>(n, 20); }
-  uint16_t* actions_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
-  static constexpr size_t kEdgeBytes = 24;
+  float* priors_of(const Node& n) const { return array_of<float>(n, 0); }
+  uint16_t* actions_of(const Node& n) const { return array_of<uint16_t>(n, 4); }
+  double* value_sums_of(const Node& n) const { return array_of<double>(n, 6); }
+  int32_t* visits_of(const Node& n) const { return array_of<int32_t>(n, 14); }
+  Ref* children_of(const Node& n) const { return array_of<Ref>(n, 18); }
+  uint16_t* in_flight_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
+  static constexpr size_t kLightEdgeBytes = 6, kOpenEdgeBytes = 24;
 
   static int32_t padded(int32_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-  static size_t block_bytes(const GameTable& game, int32_t num_slots) {
-    return sizeof(Node) + static_cast<size_t>(game.state_bytes) + kEdgeBytes * static_cast<size_t>(num_slots);
+  static size_t light_bytes(const GameTable& game, int32_t num_slots) {
+    return sizeof(Node) + static_cast<size_t>(game.state_bytes) + kLightEdgeBytes * static_cast<size_t>(num_slots);
   }
-  size_t block_lines(int32_t num_slots) const { return to_lines(block_bytes(*game_, num_slots)); }
+  size_t light_lines(int32_t num_slots) const { return to_lines(light_bytes(*game_, num_slots)); }
+  size_t open_lines(int32_t num_slots) const {
+    return to_lines(light_bytes(*game_, num_slots) +
+                    (kOpenEdgeBytes - kLightEdgeBytes) * static_cast<size_t>(num_slots));
+  }
+  size_t lines_of(const Node& n) const { return n.is_open ? open_lines(n.num_slots()) : light_lines(n.num_slots()); }
 
-  void apply(std::byte* state, int32_t action, Ref parent) const;
-  void clear();
+  Ref allocate(size_t lines);
+  void play(Ref parent, int32_t action);
+  Node describe(Ref parent, int32_t parent_edge);
+  Ref place(const Node& made);
+  void plant(Ref parent, int32_t parent_edge);
   Ref make_child(Ref parent, int32_t edge);
-  Ref finish_node(Ref ref, Ref parent, int32_t parent_edge);
+  Ref open(Ref light);
   void keep_subtree(Ref new_root);
 
   const GameTable* game_;
   int32_t index_;
   std::byte* base_;
   size_t quota_lines_;
-  size_t largest_block_lines_;
-  std::vector<int32_t> legal_;  // scratch
+  size_t largest_light_lines_;
+  std::vector<uint64_t> scratch_;  // the state of a node in the making
+  std::vector<int32_t> legal_;     // scratch
 
   Ref root_ = kNone;
   std::vector<float> clean_root_priors_;  // the root's priors before noise; empty while they have none
@@ -332,7 +349,8 @@ class Tree {
   RandomKey key_;
   int64_t budget_ = 0;
   int64_t started_ = 0;
-  bool is_full_ = false;
+  bool is_full_ = false;     // there is no memory for another node
+  bool is_stopped_ = false;  // the search was asked to end
 };
 
 }  // namespace windrow

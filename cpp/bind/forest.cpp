@@ -57,18 +57,27 @@ struct BoundForest {
       : game(std::move(the_game)), forest(game->table(), num_trees, options) {}
 };
 
-// Holds the forest and not the GIL.
-class Working {
+// Holds the forest: nobody else may use it meanwhile.
+class Holding {
  public:
-  explicit Working(BoundForest& bound) : bound_(bound) {
+  explicit Holding(BoundForest& bound) : bound_(bound) {
     if (bound_.is_busy.test_and_set()) throw std::logic_error("a forest can be used from one thread at a time");
   }
-  ~Working() { bound_.is_busy.clear(); }
-  Working(const Working&) = delete;
-  Working& operator=(const Working&) = delete;
+  ~Holding() { bound_.is_busy.clear(); }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
 
  private:
   BoundForest& bound_;
+};
+
+// Holds the forest and not the GIL.
+class Working {
+ public:
+  explicit Working(BoundForest& bound) : holding_(bound) {}
+
+ private:
+  Holding holding_;
   nb::gil_scoped_release no_gil_;
 };
 
@@ -111,8 +120,10 @@ struct NodeView {
 };
 
 NodeView view(const Tree& tree, Ref ref) {
-  static constexpr const char* kKinds[] = {"new", "waiting", "expanded", "over"};
+  static constexpr const char* kKinds[] = {"new", "waiting", "expanded", "over", "moved"};
   const Node& node = tree.node(ref);
+  // Edges that no simulation has passed have no statistics yet: zeros.
+  const std::vector<int32_t> none(node.num_edges, 0);
   return {kKinds[static_cast<size_t>(node.kind)],
           node.to_play,
           node.visits,
@@ -121,25 +132,41 @@ NodeView view(const Tree& tree, Ref ref) {
           node.value_sum,
           copy_array<int32_t>(tree.actions(node)),
           copy_array<float>(tree.priors(node)),
-          copy_array<int32_t>(tree.visits(node)),
-          copy_array<double>(tree.value_sums(node)),
-          copy_array<int32_t>(tree.edges_in_flight(node))};
+          node.is_open ? copy_array<int32_t>(tree.visits(node)) : copy_array<int32_t>(std::span<const int32_t>(none)),
+          node.is_open ? copy_array<double>(tree.value_sums(node)) : copy_array<double>(std::span<const int32_t>(none)),
+          node.is_open ? copy_array<int32_t>(tree.edges_in_flight(node))
+                       : copy_array<int32_t>(std::span<const int32_t>(none))};
 }
 
-nb::object node_at(const BoundForest& bound, int32_t index, const std::vector<int32_t>& path) {
+const Tree& planted_tree(const BoundForest& bound, int32_t index) {
   const Tree& tree = bound.forest.tree(index);
+  if (!tree.is_planted()) throw std::logic_error("the tree has no root yet");
+  return tree;
+}
+
+void check_range(const BoundForest& bound, int32_t first, int32_t last) {
+  if (first < 0 || last > bound.forest.num_trees() || first >= last) {
+    throw std::invalid_argument("not a range of trees");
+  }
+}
+
+nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int32_t>& path) {
+  const Holding holding(bound);
+  const Tree& tree = planted_tree(bound, index);
   const Ref ref = tree.find(path);
   return ref == kNone ? nb::none() : nb::cast(view(tree, ref));
 }
 
 // What the roots of [first, last) have found, as dense arrays; zeros where an action is illegal or was never tried.
-nb::tuple roots(const BoundForest& bound, int32_t first, int32_t last) {
+nb::tuple roots(BoundForest& bound, int32_t first, int32_t last) {
+  const Holding holding(bound);
+  check_range(bound, first, last);
   const size_t count = static_cast<size_t>(last - first), width = static_cast<size_t>(bound.forest.game().num_actions);
   std::vector<int32_t> visits(count * width);
   std::vector<float> priors(count * width), qs(count * width), values(count);
   std::vector<std::vector<int32_t>> lines;
   for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = bound.forest.tree(first + static_cast<int32_t>(row));
+    const Tree& tree = planted_tree(bound, first + static_cast<int32_t>(row));
     const Node& root = tree.node(tree.root());
     lines.push_back(tree.principal_variation());
     if (root.kind != NodeKind::kExpanded) {
@@ -149,7 +176,7 @@ nb::tuple roots(const BoundForest& bound, int32_t first, int32_t last) {
     values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
     for (size_t edge = 0; edge < root.num_edges; ++edge) {
       const size_t cell = row * width + tree.actions(root)[edge];
-      const int32_t edge_visits = tree.visits(root)[edge];
+      const int32_t edge_visits = root.is_open ? tree.visits(root)[edge] : 0;
       visits[cell] = edge_visits;
       priors[cell] = tree.priors(root)[edge];
       if (edge_visits > 0) {
@@ -162,7 +189,9 @@ nb::tuple roots(const BoundForest& bound, int32_t first, int32_t last) {
 }
 
 // Sums over the trees of [first, last).
-nb::dict totals(const BoundForest& bound, int32_t first, int32_t last) {
+nb::dict totals(BoundForest& bound, int32_t first, int32_t last) {
+  const Holding holding(bound);
+  check_range(bound, first, last);
   TreeCounters sum;
   int64_t nodes = 0, expanded = 0;
   size_t bytes = 0;
@@ -280,6 +309,7 @@ void bind_forest(nb::module_& m) {
       .def(
           "begin",
           [](BoundForest& self, int64_t num_simulations, uint32_t move, int32_t first, int32_t last) {
+            check_range(self, first, last);
             const Working working(self);
             self.forest.begin(first, last, num_simulations, move);
           },
@@ -293,9 +323,8 @@ void bind_forest(nb::module_& m) {
             const size_t needed = static_cast<size_t>(forest.rows_needed(max_leaves)) *
                                   static_cast<size_t>(forest.game().observation_floats);
             if (observations.size() < needed) throw std::invalid_argument("the observation buffer is too small");
-            if (max_leaves < 1 || first < 0 || last > forest.num_trees() || first >= last) {
-              throw std::invalid_argument("select needs max_leaves >= 1 and a range of trees");
-            }
+            check_range(self, first, last);
+            if (max_leaves < 1) throw std::invalid_argument("max_leaves must be at least 1");
             float* data = observations.data();
             const Working working(self);
             const Batch& batch = forest.select(max_leaves, first, last, overlap, data);
@@ -307,7 +336,6 @@ void bind_forest(nb::module_& m) {
       .def(
           "complete",
           [](BoundForest& self, const BatchHandle& handle, const ConstLogits& logits, const ConstValues& values) {
-            Batch& batch = batch_of(self, handle);
             const size_t rows = static_cast<size_t>(handle.num_rows);
             if (logits.shape(0) != rows || values.shape(0) != rows ||
                 logits.shape(1) != static_cast<size_t>(self.forest.game().num_actions)) {
@@ -316,15 +344,14 @@ void bind_forest(nb::module_& m) {
             const float* logits_data = logits.data();
             const float* values_data = values.data();
             const Working working(self);
-            self.forest.complete(batch, logits_data, values_data);
+            self.forest.complete(batch_of(self, handle), logits_data, values_data);
           },
           "batch"_a, "logits"_a, "values"_a, "Expands the leaves, backs the simulations up, clears the marks.")
       .def(
           "cancel",
           [](BoundForest& self, const BatchHandle& handle) {
-            Batch& batch = batch_of(self, handle);
             const Working working(self);
-            self.forest.cancel(batch);
+            self.forest.cancel(batch_of(self, handle));
           },
           "batch"_a, "Clears the marks only.")
       .def(
@@ -344,6 +371,7 @@ void bind_forest(nb::module_& m) {
       .def(
           "states",
           [](BoundForest& self, const BatchHandle& handle) {
+            const Holding holding(self);
             const Batch& batch = batch_of(self, handle);
             const size_t size = static_cast<size_t>(self.forest.game().state_bytes);
             std::vector<uint8_t> states(static_cast<size_t>(handle.num_rows) * size);
@@ -353,19 +381,12 @@ void bind_forest(nb::module_& m) {
           "batch"_a, "The states of the leaves of a batch, [rows, state_bytes].")
       .def(
           "has_work",
-          [](const BoundForest& self, int32_t first, int32_t last) { return self.forest.has_work(first, last); },
-          "first"_a, "last"_a, "Whether some tree in [first, last) has simulations left to select.")
-      .def(
-          "is_full", [](const BoundForest& self, int32_t tree) { return self.forest.tree(tree).is_full(); }, "tree"_a,
-          "Whether the tree's present search ended because its memory is used up.")
-      .def(
-          "root_state",
-          [](const BoundForest& self, int32_t tree) {
-            const Tree& t = self.forest.tree(tree);
-            return nb::bytes(reinterpret_cast<const char*>(t.state_of(t.root())),
-                             static_cast<size_t>(self.forest.game().state_bytes));
+          [](BoundForest& self, int32_t first, int32_t last) {
+            const Holding holding(self);
+            check_range(self, first, last);
+            return self.forest.has_work(first, last);
           },
-          "tree"_a)
+          "first"_a, "last"_a, "Whether some tree in [first, last) has simulations left to select.")
       .def("node", &node_at, "tree"_a, "actions"_a,
            nb::sig("def node(self, tree: int, actions: list[int]) -> NodeView | None"),
            "The node that `actions` lead to from the root, or None if it was never reached.")
@@ -377,8 +398,11 @@ void bind_forest(nb::module_& m) {
            "What the searches of the trees in [first, last) did since `begin`, summed.")
       .def(
           "num_in_flight",
-          [](const BoundForest& self, int32_t tree) { return self.forest.tree(tree).count_in_flight(); }, "tree"_a,
-          "The sum of all in-flight marks of a tree; zero while nothing is out. Walks the whole tree.")
+          [](BoundForest& self, int32_t tree) {
+            const Holding holding(self);
+            return self.forest.tree(tree).count_in_flight();
+          },
+          "tree"_a, "The sum of all in-flight marks of a tree; zero while nothing is out. Walks the whole tree.")
       .def(
           "seconds",
           [](const BoundForest& self) {
@@ -395,6 +419,7 @@ void bind_forest(nb::module_& m) {
         if (states.shape(1) != static_cast<size_t>(table.state_bytes)) {
           throw std::invalid_argument("these are not states of this game");
         }
+        if (num_rollouts < 1) throw std::invalid_argument("num_rollouts must be at least 1");
         std::vector<float> values(states.shape(0));
         {
           const nb::gil_scoped_release no_gil;

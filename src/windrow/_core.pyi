@@ -188,11 +188,6 @@ class Forest:
     def has_work(self, first: int, last: int) -> bool:
         """Whether some tree in [first, last) has simulations left to select."""
 
-    def is_full(self, tree: int) -> bool:
-        """Whether the tree's present search ended because its memory is used up."""
-
-    def root_state(self, tree: int) -> bytes: ...
-
     def node(self, tree: int, actions: list[int]) -> NodeView | None:
         """
         The node that `actions` lead to from the root, or None if it was never reached.

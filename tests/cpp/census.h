@@ -20,6 +20,7 @@ namespace windrow {
 inline std::vector<Ref> all_nodes(const Tree& tree) {
   std::vector<Ref> nodes = {tree.root()};
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!tree.node(nodes[i]).is_open) continue;
     for (const Ref child : tree.children(tree.node(nodes[i]))) {
       if (child != kNone) nodes.push_back(child);
     }
@@ -27,19 +28,42 @@ inline std::vector<Ref> all_nodes(const Tree& tree) {
   return nodes;
 }
 
-inline size_t block_bytes(const GameTable& game, const Node& node) {
-  return to_lines(sizeof(Node) + static_cast<size_t>(game.state_bytes) + size_t{24} * node.num_slots) * kLineBytes;
+// A light node holds 6 bytes an edge, an open one 24.
+inline size_t block_bytes(const GameTable& game, const Node& node, bool is_open) {
+  const size_t per_edge = is_open ? 24 : 6, num_slots = (node.num_edges + size_t{3}) / 4 * 4;
+  return to_lines(sizeof(Node) + static_cast<size_t>(game.state_bytes) + per_edge * num_slots) * kLineBytes;
+}
+inline size_t block_bytes(const GameTable& game, const Node& node) { return block_bytes(game, node, node.is_open); }
+
+// The statistics of a node's edges; of a light node, the zeros they would be.
+struct EdgeRecord {
+  std::vector<int32_t> visits;
+  std::vector<double> value_sums;
+  std::vector<uint16_t> in_flight;
+  std::vector<Ref> children;
+};
+
+inline EdgeRecord edges_of(const Tree& tree, const Node& node) {
+  const size_t count = node.num_edges;
+  if (!node.is_open) {
+    return {std::vector<int32_t>(count), std::vector<double>(count), std::vector<uint16_t>(count),
+            std::vector<Ref>(count, kNone)};
+  }
+  const auto copy = [](auto span) { return std::vector(span.begin(), span.end()); };
+  return {copy(tree.visits(node)), copy(tree.value_sums(node)), copy(tree.edges_in_flight(node)),
+          copy(tree.children(node))};
 }
 
 template <class T>
-int64_t sum(std::span<const T> values) {
+int64_t sum(const std::vector<T>& values) {
   int64_t total = 0;
   for (const T value : values) total += value;
   return total;
 }
 
-// What holds in every tree at any moment. The values backed up must be dyadic. Returns the nodes.
-inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
+// What holds in every tree at any moment. The values backed up must be dyadic. Returns the nodes. `is_compact`: the
+// tree was just planted or advanced, so that no open node has left its light form behind.
+inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree, bool is_compact = false) {
   const std::vector<Ref> nodes = all_nodes(tree);
   int64_t num_expanded = 0;
   size_t bytes = 0;
@@ -63,9 +87,7 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
     }
 
     // Sums. An edge knows what came through it, a node what came through all of them and its own evaluation.
-    const std::span<const int32_t> visits = tree.visits(node);
-    const std::span<const double> value_sums = tree.value_sums(node);
-    const std::span<const uint16_t> in_flight = tree.edges_in_flight(node);
+    const auto [visits, value_sums, in_flight, children] = edges_of(tree, node);
     double value_sum = 0.0;
     for (const double edge_sum : value_sums) value_sum += edge_sum;
     check(node.in_flight == sum(in_flight), "I(s) is not the sum of I(s,a)");
@@ -80,12 +102,13 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
       }
       check(std::fabs(total - 1.0) < 1e-5, "the priors do not sum to 1");
     } else {
+      check(!node.is_open, "a node that was not evaluated is open");
       check(node.visits == 0 && sum(visits) == 0 && node.in_flight == 0 && value_sum == 0.0,
             "a node that was not evaluated has statistics");
     }
 
     for (size_t edge = 0; edge < actions.size(); ++edge) {
-      const Ref child_ref = tree.children(node)[edge];
+      const Ref child_ref = children[edge];
       if (child_ref == kNone) {
         check(visits[edge] == 0 && in_flight[edge] == 0 && value_sums[edge] == 0.0,
               "an edge to nowhere has statistics");
@@ -108,16 +131,25 @@ inline std::vector<Ref> check_tree(const GameTable& game, const Tree& tree) {
   check(tree.node(tree.root()).parent == kNone, "the root has a parent");
   check(static_cast<size_t>(tree.num_nodes()) == nodes.size(), "num_nodes is not what can be reached");
   check(tree.num_expanded() == num_expanded, "num_expanded is not what can be reached");
-  check(tree.bytes() == bytes, "bytes is not the sum of the blocks that can be reached");
 
-  // The blocks lie side by side.
+  // The blocks lie side by side, parents before children. Where an open node was made light before, that form may still
+  // lie between them.
   std::vector<Ref> in_order = nodes;
   std::sort(in_order.begin(), in_order.end());
-  size_t next = 0;
+  size_t next = 0, left_behind = 0;
   for (const Ref ref : in_order) {
+    for (; ref * kLineBytes != next && !is_compact;) {
+      const Node& left = tree.node(static_cast<Ref>(next / kLineBytes));
+      check(left.kind == NodeKind::kMoved && !left.is_open, "there is a gap between blocks, or they overlap");
+      left_behind += block_bytes(game, left);
+      next += block_bytes(game, left);
+    }
     check(ref * kLineBytes == next, "there is a gap between blocks, or they overlap");
-    next += block_bytes(game, tree.node(ref));
+    const Node& node = tree.node(ref);
+    check(node.parent == kNone || node.parent < ref, "a child lies before its parent");
+    next += block_bytes(game, node);
   }
+  check(tree.bytes() == bytes + left_behind, "bytes is not the sum of the blocks");
   return nodes;
 }
 
@@ -145,9 +177,10 @@ inline TreeRecord record(const GameTable& game, const Tree& tree) {
     add(&node.to_play, sizeof node.to_play);
     add_span(tree.actions(node));
     add_span(tree.priors(node));
-    add_span(tree.visits(node));
-    add_span(tree.value_sums(node));
-    add_span(tree.edges_in_flight(node));
+    const EdgeRecord edges = edges_of(tree, node);
+    add_span(std::span(edges.visits));
+    add_span(std::span(edges.value_sums));
+    add_span(std::span(edges.in_flight));
     found.emplace(tree.actions_to(ref), NodeRecord{node.kind, std::move(bits)});
   }
   return found;

@@ -207,9 +207,8 @@ class Walk {
     const size_t width = static_cast<size_t>(game_.observation_floats);
     if (batch->num_rows == 0) {
       check(!batch->is_out, "a batch of no rows is out");
-      // The trees that were tried have spent their budgets; others may be left for the next call.
-      if (was_idle && first + 1 == last) check(!forest_.has_work(first, last), "nothing is selected but there is work");
-      check_progress(*batch);
+      // Budgets here are too small for a tree to be interrupted among simulations that need no evaluation.
+      if (was_idle) check(!forest_.has_work(first, last), "nothing is out, nothing is selected, and there is work");
       return 0;
     }
     check(batch->is_out && batch->num_rows <= forest_.rows_needed(max_leaves), "a batch has too many rows");
@@ -234,13 +233,6 @@ class Walk {
       }
     }
     return batch->num_rows;
-  }
-
-  void check_progress(const Batch& batch) {
-    for (int32_t i = 0; i < batch.num_rounds && !overlap_; ++i) {
-      const int32_t tree = batch.rounds[static_cast<size_t>(i)].tree;
-      check(!forest_.has_work(tree, tree + 1), "a tree was tried, nothing was selected, and it has work");
-    }
   }
 
   void check_fault(const GameFault& fault, int32_t first, int32_t last) {
@@ -450,15 +442,15 @@ class Walk {
       check((node.kind == NodeKind::kWaiting) == (row != waiting.end()),
             "a node waits that is not out, or the reverse");
       if (row != waiting.end()) check(node.batch == row->second, "a node waits for another batch");
+      const EdgeRecord edges = edges_of(tree, node);
       for (uint16_t edge = 0; edge < node.num_edges; ++edge) {
         const auto mark = marks.find({ref, edge});
-        check(tree.edges_in_flight(node)[edge] == (mark == marks.end() ? 0 : mark->second),
-              "marks are not what is in flight");
+        check(edges.in_flight[edge] == (mark == marks.end() ? 0 : mark->second), "marks are not what is in flight");
         // A leaf that is never shared, and no limit of depth: each visit of the edge is one of the child.
-        const Ref child = tree.children(node)[edge];
+        const Ref child = edges.children[edge];
         if (child == kNone || tree.node(child).kind != NodeKind::kExpanded) continue;
         if (!options().share_collisions && options().max_depth == 0) {
-          check(tree.visits(node)[edge] == tree.node(child).visits, "an edge and its child have different visits");
+          check(edges.visits[edge] == tree.node(child).visits, "an edge and its child have different visits");
         }
       }
       if (node.kind == NodeKind::kExpanded) check_evaluation(tree, ref);
@@ -491,7 +483,9 @@ class Walk {
     if (ref == tree.root() && options().dirichlet_fraction > 0.0f) return;
     std::vector<float> priors;
     for (const uint16_t action : tree.actions(node)) priors.push_back(answer.logits[action]);
+    priors.resize((priors.size() + 3) / 4 * 4, kPadding);
     softmax(priors.data(), static_cast<int32_t>(priors.size()));
+    priors.resize(node.num_edges);
     const std::span<const float> got = tree.priors(node);
     check(std::equal(priors.begin(), priors.end(), got.begin(), got.end()), "priors are not the evaluator's");
   }

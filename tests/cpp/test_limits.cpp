@@ -41,7 +41,8 @@ void search(Forest& forest, int32_t tree) {
   }
 }
 
-// A root where the game fails, by reset or by advance: the tree stays what it was, and so do the others.
+// A root where the game fails. By advance: the tree stays what it was. By reset: it may also be without a root, until
+// the next reset. Other trees notice nothing.
 void test_faulty_roots() {
   TrapRules rules;
   rules.traps_per_1024 = 300;
@@ -56,7 +57,8 @@ void test_faulty_roots() {
     rules.is_armed = false;
     const State start = random_state(game, dice, 3);
     for (const int32_t tree : {0, 1}) forest.reset(tree, start.data());
-    forest.begin(0, 2, dice.below(4), 0);
+    const int64_t num_simulations = dice.below(4);
+    forest.begin(0, 2, num_simulations, 0);
     for (const int32_t tree : {0, 1}) search(forest, tree);
     const TreeRecord before = record(game, forest.tree(0)), other = record(game, forest.tree(1));
 
@@ -69,7 +71,17 @@ void test_faulty_roots() {
       if (code == 0) {
         ++num_resets;
         check_throws<GameFault>([&] { forest.reset(0, bad.data()); }, "a faulty root is planted");
-        check(record(game, forest.tree(0)) == before, "a reset that fails changes the tree");
+        rules.is_armed = false;
+        if (forest.tree(0).is_planted()) {
+          check(record(game, forest.tree(0)) == before, "a reset that fails changes the tree");
+        } else {
+          check(!forest.has_work(0, 1), "a tree without a root has work");
+          forest.reset(0, start.data());
+          forest.begin(0, 1, num_simulations, 0);
+          search(forest, 0);
+          check(record(game, forest.tree(0)) == before, "a tree that is planted again is not the same");
+        }
+        rules.is_armed = true;
       }
       if (forest.tree(0).find(std::vector<int32_t>{action}) == kNone) {
         ++num_advances;
@@ -173,15 +185,42 @@ void test_marks(int32_t leaves_per_tree, InFlight rule) {
   Batch& waiting = forest.select(1, 0, 1, true, observations.data());
   check(waiting.num_rows >= 1, "nothing is selected");
   const Tree& tree = forest.tree(0);
-  for (int32_t i = 0; i < 5; ++i) {
+  for (int32_t i = 0; i < 100; ++i) {
     Batch& batch = forest.select(1, 0, 1, true, observations.data());
     const Node& root = tree.node(tree.root());
     check(root.in_flight <= 65535, "more is in flight than a mark can count");
-    check(root.in_flight == sum(tree.edges_in_flight(root)), "a mark has run over");
+    check(root.in_flight == sum(edges_of(tree, root).in_flight), "a mark has run over");
     if (batch.is_out) forest.cancel(batch);
   }
   complete(waiting);
   check(tree.count_in_flight() == 0, "marks are left behind");
+}
+
+// A search that was stopped stays stopped when what was out is cancelled.
+void test_stop() {
+  scene() = "stop";
+  const auto named = make_builtin("connect4", {});
+  ForestOptions options;
+  options.leaves_per_tree = 4;
+  Forest forest(named->table(), 3, options);
+  for (int32_t tree = 0; tree < 3; ++tree) forest.reset(tree, State(named->table()).data());
+  forest.begin(0, 3, 100, 0);
+  std::vector<float> observations = make_buffer(forest, 8);
+  for (int32_t i = 0; i < 10; ++i) answer(forest, forest.select(8, 0, 3, false, observations.data()));
+  Batch& first = forest.select(4, 0, 3, false, observations.data());
+  Batch& second = forest.select(4, 0, 3, false, observations.data());
+  check(first.is_out && second.is_out, "nothing is selected");
+  forest.stop();
+  answer(forest, first);
+  forest.cancel(second);
+  check(!forest.has_work(0, 3), "a search that was stopped goes on after cancel");
+  check(forest.select(8, 0, 3, false, observations.data()).num_rows == 0, "a search that was stopped selects leaves");
+  for (int32_t tree = 0; tree < 3; ++tree) {
+    check_tree(named->table(), forest.tree(tree));
+    check(forest.tree(tree).count_in_flight() == 0, "marks are left behind");
+  }
+  forest.begin(0, 3, 100, 1);
+  check(forest.has_work(0, 3), "a search cannot begin after a stop");
 }
 
 // What cannot work is refused when the forest is made, not met as an endless search.
@@ -194,19 +233,26 @@ void test_refused() {
   ForestOptions none;
   none.leaves_per_tree = 0;
   check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, none); }, "no leaves per tree");
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{5 * 4096}}) {
-    ForestOptions small;
+  // A root of tic-tac-toe takes two lines of 64 bytes: 40 + 16 of state + 6 for each of 9 edges, padded to 12.
+  constexpr size_t kSmallest = size_t{10} * 2 * 64;
+  ForestOptions small;
+  for (const size_t bytes : {size_t{0}, size_t{1}, kSmallest - 1}) {
     small.max_memory = bytes;
-    const auto error = check_throws<std::invalid_argument>(
-        [&] {
-          Forest forest(named->table(), 10, small);
-          forest.reset(0, State(named->table()).data());
-        },
-        "ten trees in no memory");
+    const auto error = check_throws<std::invalid_argument>([&] { Forest(named->table(), 10, small); }, "no memory");
     const std::string words = error.what();
     check(words.find("max_memory") != std::string::npos && words.find("lower") == std::string::npos,
           "too little memory is explained wrongly: " + words);
   }
+  small.max_memory = kSmallest;
+  Forest ten(named->table(), 10, small);
+  for (int32_t tree = 0; tree < 10; ++tree) {
+    ten.reset(tree, State(named->table()).data());
+    ten.begin(tree, tree + 1, 5, 0);
+    search(ten, tree);
+    check_tree(named->table(), ten.tree(tree));
+    check(ten.tree(tree).is_full() && ten.tree(tree).num_expanded() == 1, "the root alone does not fit exactly");
+  }
+  check(ten.bytes() == kSmallest, "bytes are not what the trees take");
   GameTable misaligned = named->table();
   misaligned.state_bytes = 20;
   check_throws<std::invalid_argument>([&] { Forest(misaligned, 1, {}); }, "a state that is not whole words");
@@ -225,7 +271,7 @@ void test_refused() {
 void test_many_actions() {
   scene() = "many actions";
   GameTable game = TwoDoors::table();
-  constexpr int32_t kMany = 65531;
+  constexpr int32_t kMany = 65535;
   game.num_actions = game.max_legal_actions = kMany;
   game.legal_actions = [](void*, const void*, int32_t* actions) {
     for (int32_t i = 0; i < kMany; ++i) actions[i] = i;
@@ -283,6 +329,7 @@ int main(int argc, char** argv) {
         }
       },
       test_refused,
+      test_stop,
       test_many_actions,
       test_ends_without_rows,
   };

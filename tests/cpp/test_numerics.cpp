@@ -76,10 +76,18 @@ void test_exp64_and_log64() {
   }
 }
 
+// The softmax of any number of logits: padded, on a heap block of exactly that size.
+std::vector<float> softmax_of(const std::vector<float>& logits) {
+  std::vector<float> padded((logits.size() + 3) / 4 * 4, kPadding);
+  std::copy(logits.begin(), logits.end(), padded.begin());
+  softmax(padded.data(), static_cast<int32_t>(padded.size()));
+  for (size_t i = logits.size(); i < padded.size(); ++i) check(padded[i] == 0.0f, "padding has a probability");
+  padded.resize(logits.size());
+  return padded;
+}
+
 void check_softmax(const std::vector<float>& logits) {
-  std::vector<float> got = logits;
-  got.shrink_to_fit();
-  check(softmax(got.data(), static_cast<int32_t>(got.size())), "softmax refuses finite logits");
+  const std::vector<float> got = softmax_of(logits);
   const long double largest = *std::max_element(logits.begin(), logits.end());
   long double total = 0.0L, shift_total = 0.0L, got_total = 0.0L;
   for (const float logit : logits) {
@@ -113,31 +121,21 @@ void test_softmax() {
       check_softmax(logits);
 
       // The order of the logits changes no bit.
-      std::vector<float> in_order = logits;
-      softmax(in_order.data(), count);
+      const std::vector<float> in_order = softmax_of(logits);
       std::vector<int32_t> places;
       for (int32_t i = 0; i < count; ++i) places.insert(places.begin() + dice.below(i + 1), i);
       std::vector<float> shuffled;
       for (const int32_t place : places) shuffled.push_back(logits[static_cast<size_t>(place)]);
-      softmax(shuffled.data(), count);
+      shuffled = softmax_of(shuffled);
       for (size_t i = 0; i < places.size(); ++i) {
         check(shuffled[i] == in_order[static_cast<size_t>(places[i])], "the order of the logits changes a probability");
-      }
-
-      // One that is not finite is noticed wherever it stands.
-      for (const float bad : {NAN, INFINITY, -INFINITY}) {
-        std::vector<float> spoiled = logits;
-        spoiled[static_cast<size_t>(dice.below(count))] = bad;
-        check(!softmax(spoiled.data(), count), "softmax takes a logit that is not finite");
       }
     }
   }
   for (int32_t count = 1; count <= 9; ++count) {
     scene() = "softmax of " + std::to_string(count) + " equal logits";
     for (const float logit : {0.0f, 7.5f, -1e30f, FLT_MAX, -FLT_MAX}) {
-      std::vector<float> equal(static_cast<size_t>(count), logit);
-      check(softmax(equal.data(), count), "softmax refuses finite logits");
-      for (const float got : equal)
+      for (const float got : softmax_of(std::vector<float>(static_cast<size_t>(count), logit)))
         check(got == 1.0f / static_cast<float>(count), "equal logits are not 1 / count each");
     }
   }

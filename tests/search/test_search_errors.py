@@ -126,11 +126,11 @@ def test_an_illegal_action_changes_no_tree():
     full = GAME.state_from_moves("111111")
     search = Search(GAME, HashEvaluator(1), SearchConfig(num_simulations=12))
     search.run([GAME.initial_state(), full])
-    before = [search._forest.root_state(tree) for tree in range(2)]
+    before = [search._forest.node(tree, []).actions.tolist() for tree in range(2)], search.states
     for actions in ([3, 0], [3, 7], [3, -1]):
         with pytest.raises(IllegalMoveError, match=f"action {actions[1]}"):
             search.advance(actions)
-    assert [search._forest.root_state(tree) for tree in range(2)] == before
+    assert ([search._forest.node(tree, []).actions.tolist() for tree in range(2)], search.states) == before
     assert [int(result.visits.sum()) for result in search.run(num_simulations=3)] == [15, 15]
 
 
@@ -464,9 +464,9 @@ def test_trees_share_memory_equally():
 @pytest.mark.parametrize(
     ("name", "options", "max_memory", "num_trees"),
     [
-        ("connect4", {}, 100, 1),  # less than a page
-        ("gomoku", {"size": 19}, 8192, 1),  # whole pages, but a node has 361 edges and more
-        ("connect4", {}, 10_000, 64),  # enough for one tree, not for each of 64
+        ("connect4", {}, 100, 1),  # a root has 40 + 24 + 6 * 8 bytes
+        ("gomoku", {"size": 19}, 2048, 1),  # 361 legal actions of 6 bytes each
+        ("connect4", {}, 8_000, 64),  # enough for one tree, not for each of 64
     ],
 )
 def test_memory_too_small_for_one_node(name: str, options: dict[str, Any], max_memory: int, num_trees: int):
@@ -492,7 +492,7 @@ def test_a_search_that_could_not_be_planted_stays_safe():
     program = (
         "import windrow\n"
         "game = windrow.make_game('gomoku', size=19)\n"
-        "search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), windrow.SearchConfig(max_memory=8192))\n"
+        "search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), windrow.SearchConfig(max_memory=2048))\n"
         "for states in (game.initial_state(), None):\n"
         "    try:\n"
         "        search.run(states)\n"
