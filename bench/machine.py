@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -79,31 +79,37 @@ class Samples(Generic[T]):
         """The cores of others, in the median, for a table."""
         return f"{statistics.median(self.others):.2f}"
 
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the machine was busy with other things."""
-        return statistics.median(self.others) > QUIET_CORES
+    def leaves_open(self, ratios: list[float], target: float) -> bool:
+        """Whether noise forbids to say on which side of `target` the median of `ratios`, one per value, lies."""
+        is_noisy = statistics.median(self.others) > QUIET_CORES
+        return is_noisy and (len(ratios) < MIN_QUIET or min(ratios) < target <= max(ratios))
 
 
-def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: float = float("inf")) -> Samples[T]:
+def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: float) -> Samples[T]:
     """Samples taken while the machine was quiet.
 
-    Goes on until it has `wanted` of them, or has tried `max_samples` times or for `max_s` seconds; if the machine was
-    too seldom quiet for `wanted`, all samples count. A sample should take a tenth of a second or more: the system's
-    clock ticks in hundredths.
+    Waits for a quiet moment before each, and goes on until it has `wanted` quiet ones, or has taken `max_samples`, or
+    `max_s` seconds are over. If there are too few quiet ones then, all samples count. A sample should take a tenth of a
+    second or more: the system's clock ticks in hundredths.
     """
     samples: list[tuple[T, float]] = []
-    start = perf_counter()
+    deadline = perf_counter() + max_s
     while True:
-        busy_start, own_start, sample_start = _busy_s(), process_time(), perf_counter()
-        value = take()
-        elapsed = perf_counter() - sample_start
-        samples.append((value, (_busy_s() - busy_start - (process_time() - own_start)) / elapsed))
+        while perf_counter() < deadline and _watch_others(lambda: sleep(0.1))[1] > QUIET_CORES:
+            pass
+        samples.append(_watch_others(take))
         quiet = [(value, others) for value, others in samples if not others > QUIET_CORES]
-        is_over = len(samples) >= max_samples or perf_counter() - start > max_s
-        if len(quiet) >= wanted or is_over:
+        if len(quiet) >= wanted or len(samples) >= max_samples or perf_counter() >= deadline:
             kept = quiet if len(quiet) >= min(wanted, MIN_QUIET) else samples
-            return Samples([value for value, _ in kept], [max(others, 0.0) for _, others in kept], len(samples))
+            return Samples([value for value, _ in kept], [others for _, others in kept], len(samples))
+
+
+def _watch_others(take: Callable[[], T]) -> tuple[T, float]:
+    """What `take` gives, and the cores that other processes used meanwhile."""
+    busy_start, own_start, start = _busy_s(), process_time(), perf_counter()
+    value = take()
+    elapsed = perf_counter() - start
+    return value, max(0.0, (_busy_s() - busy_start - (process_time() - own_start)) / elapsed)
 
 
 def keep_freed_memory() -> None:

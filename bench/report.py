@@ -16,7 +16,7 @@ class Figure:
     """One measured number; at most one of the two targets is set.
 
     value: the best of the repeats, or the median where the figure is a ratio; `note` says which.
-    is_noisy: other processes used the machine meanwhile, so that the verdict is worth little.
+    is_unclear: other processes used the machine so much that it cannot be said whether the target is met.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Figure:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
-    is_noisy: bool = False
+    is_unclear: bool = False
 
     @property
     def target(self) -> str:
@@ -78,8 +78,9 @@ def print_figures(figures: Sequence[Figure]) -> None:
 
 def verdict(figure: Figure) -> str:
     """In a word: met or not."""
-    word = {True: "met", False: "NOT MET", None: ""}[figure.is_met]
-    return f"{word} (noisy)" if figure.is_noisy and word else word
+    if figure.is_unclear:
+        return "unclear: noisy"
+    return {True: "met", False: "NOT MET", None: ""}[figure.is_met]
 
 
 def write_json(path: Path, figures: Sequence[Figure], **more: Any) -> None:

@@ -62,7 +62,10 @@ def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_samples: int) -
         for search in (one, two):
             search.run(states)  # touches the memory
         return take_quiet(
-            lambda: Pair(block_rate(one, states), block_rate(two, states)), wanted=wanted, max_samples=max_samples
+            lambda: Pair(block_rate(one, states), block_rate(two, states)),
+            wanted=wanted,
+            max_samples=max_samples,
+            max_s=4.0,
         )
 
 

@@ -63,10 +63,12 @@ struct Forest::Cursor {
   bool has_shared = false;  // a simulation of this round waits for a leaf of another batch
 };
 
-Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options)
+Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options,
+               std::shared_ptr<PredictionCache> cache)
     : game_(game),
       options_(options),
       reservation_(num_trees, slice_bytes(game, num_trees, options.max_memory)),
+      cache_(std::move(cache)),
       pool_(options.num_threads) {
   if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
     throw std::invalid_argument("leaves_per_tree must be from 1 to " + std::to_string(kMaxInFlight));
@@ -115,7 +117,8 @@ void Forest::advance(int32_t tree, int32_t action) {
   moved.advance(action);
 }
 
-void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move) {
+void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version) {
+  model_version_ = model_version;
   for (int32_t i = first; i < last; ++i) {
     Tree& tree = idle_tree(i, "begin a search of");
     if (!tree.is_planted()) throw std::logic_error("cannot begin a search of a tree that has no root");
@@ -195,6 +198,7 @@ int32_t Forest::choose_trees(Batch& batch, int32_t max_leaves, int32_t first, in
       Round& round = batch.rounds[static_cast<size_t>(batch.num_rounds++)];
       round.tree = turn_;
       round.leaves.clear();
+      round.known.clear();
       round.simulations.clear();
       ++tree.num_batches_out;
     }
@@ -218,11 +222,7 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
         cancel(batch);
         throw;
       }
-      for (int32_t i = 0; i < batch.num_rounds; ++i) {
-        Round& round = batch.rounds[static_cast<size_t>(i)];
-        round.first_row = batch.num_rows;
-        batch.num_rows += static_cast<int32_t>(round.leaves.size());
-      }
+      number_rows(batch);
     }
   }
   if (batch.num_rows == 0) {
@@ -233,14 +233,48 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) {
       const Tree& tree = trees_[static_cast<size_t>(round.tree)];
-      float* row = observations + static_cast<size_t>(round.first_row) * static_cast<size_t>(game_.observation_floats);
-      for (const Ref leaf : round.leaves) {
-        game_.observe(game_.self, tree.state_of(leaf), row);
-        row += game_.observation_floats;
+      for (const Leaf& leaf : round.leaves) {
+        if (!leaf.is_owner) continue;
+        float* row = observations + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.observation_floats);
+        game_.observe(game_.self, tree.state_of(leaf.node), row);
       }
     });
   });
   return batch;
+}
+
+// Gives every leaf its row. With a cache, equal positions share one: a small hash table by key says whether a position
+// has come before.
+void Forest::number_rows(Batch& batch) {
+  size_t num_leaves = 0;
+  for (int32_t i = 0; i < batch.num_rounds; ++i) num_leaves += batch.rounds[static_cast<size_t>(i)].leaves.size();
+  size_t mask = 1;
+  if (cache_ != nullptr) {
+    while (mask < 2 * num_leaves) mask *= 2;
+    batch.rows_by_key.assign(mask, -1);
+    batch.owners.clear();
+  }
+  --mask;
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    for (Leaf& leaf : batch.rounds[static_cast<size_t>(i)].leaves) {
+      leaf.row = batch.num_rows;
+      if (cache_ != nullptr) {
+        size_t place = leaf.key.place & mask;
+        while (batch.rows_by_key[place] >= 0 &&
+               !(batch.owners[static_cast<size_t>(batch.rows_by_key[place])]->key == leaf.key)) {
+          place = (place + 1) & mask;
+        }
+        if (batch.rows_by_key[place] >= 0) {
+          leaf.row = batch.rows_by_key[place];
+          leaf.is_owner = false;
+          continue;
+        }
+        batch.rows_by_key[place] = batch.num_rows;
+        batch.owners.push_back(&leaf);
+      }
+      ++batch.num_rows;
+    }
+  }
 }
 
 // fn(round) for the rounds [begin, end) of a batch, fetching the leaves of rounds ahead.
@@ -249,7 +283,7 @@ void Forest::for_each_round(const Batch& batch, int32_t begin, int32_t end, cons
   for (int32_t i = begin; i < end; ++i) {
     if (i + kInterleave < end) {
       const Round& ahead = batch.rounds[static_cast<size_t>(i + kInterleave)];
-      if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch(ahead.leaves.front());
+      if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch(ahead.leaves.front().node);
     }
     fn(batch.rounds[static_cast<size_t>(i)]);
   }
@@ -273,15 +307,36 @@ void Forest::gather_all(Batch& batch) {
   });
 }
 
+// A leaf that was never evaluated joins the round: with what the cache knows, or with a row to be evaluated.
+void Forest::take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch) {
+  Node& node = tree.node(leaf);
+  PositionKey key = {};
+  bool is_known = false;
+  if (cache_ != nullptr) {
+    uint64_t hash[2];
+    game_.hash(game_.self, tree.state_of(leaf), hash);
+    key = make_key(hash, model_version_);
+    is_known = tree.fetch_priors(
+        leaf, [&](int32_t count, float* priors, float* value) { return cache_->find(key, count, priors, value); });
+  }
+  if (is_known) {
+    round.known.push_back(leaf);
+    ++tree.counters.cache_hits;
+  } else {
+    round.leaves.push_back({.node = leaf, .key = key});
+  }
+  node.kind = NodeKind::kWaiting;
+  node.batch = batch.slot;
+}
+
 // Puts the cursor at the root for a new round. False: there is nothing to select.
 bool Forest::start_round(Cursor& cursor, const Batch& batch) {
   Tree& tree = *cursor.tree;
-  Node& root = tree.node(tree.root());
-  if (root.kind == NodeKind::kNew) {
-    root.kind = NodeKind::kWaiting;
-    root.batch = batch.slot;
-    cursor.round->leaves.push_back(tree.root());
-    return false;
+  if (tree.node(tree.root()).kind == NodeKind::kNew) {
+    take_leaf(tree, tree.root(), *cursor.round, batch);
+    if (cursor.round->known.empty()) return false;
+    expand(tree, tree.root(), tree.node(tree.root()).value);
+    cursor.round->known.clear();
   }
   cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
   cursor.has_shared = false;
@@ -296,15 +351,20 @@ bool Forest::start_round(Cursor& cursor, const Batch& batch) {
 bool Forest::end_round(Cursor& cursor, const Batch& batch) {
   Round& round = *cursor.round;
   if (!round.leaves.empty() || round.simulations.empty()) return false;
+  for (const Ref leaf : round.known) expand(*cursor.tree, leaf, cursor.tree->node(leaf).value);
   for (const Ref leaf : round.simulations) cursor.tree->back_up(leaf);
-  // With simulations that wait for another batch, going on would only pile up more of them.
-  if (cursor.has_shared) {
-    round.simulations.clear();
-    return false;
-  }
   cursor.num_free += static_cast<int64_t>(round.simulations.size());
+  round.known.clear();
   round.simulations.clear();
-  return cursor.num_free < kMaxFreeSimulations && start_round(cursor, batch);
+  // With simulations that wait for another batch, going on would only pile up more of them.
+  return !cursor.has_shared && cursor.num_free < kMaxFreeSimulations && start_round(cursor, batch);
+}
+
+void Forest::expand(Tree& tree, Ref leaf, float value) {
+  tree.expand(leaf, value);
+  if (leaf == tree.root() && options_.dirichlet_fraction > 0.0f) {
+    tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+  }
 }
 
 Round& Forest::round_of(int32_t slot, int32_t tree) {
@@ -360,9 +420,7 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
         return true;
       }
       case NodeKind::kNew:
-        cursor.round->leaves.push_back(cursor.at);
-        node.kind = NodeKind::kWaiting;
-        node.batch = batch.slot;
+        take_leaf(tree, cursor.at, *cursor.round, batch);
         return end_simulation(cursor, *cursor.round);
       case NodeKind::kWaiting:
         ++tree.counters.collisions;
@@ -404,9 +462,10 @@ void Forest::copy_states(const Batch& batch, std::byte* states) const {
   const size_t size = static_cast<size_t>(game_.state_bytes);
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
-    for (const Ref leaf : round.leaves) {
-      std::memcpy(states, trees_[static_cast<size_t>(round.tree)].state_of(leaf), size);
-      states += size;
+    for (const Leaf& leaf : round.leaves) {
+      if (!leaf.is_owner) continue;
+      std::memcpy(states + static_cast<size_t>(leaf.row) * size,
+                  trees_[static_cast<size_t>(round.tree)].state_of(leaf.node), size);
     }
   }
 }
@@ -417,12 +476,12 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
     const Tree& tree = trees_[static_cast<size_t>(round.tree)];
-    int32_t row = round.first_row;
-    for (const Ref leaf : round.leaves) {
+    for (const Leaf& leaf : round.leaves) {
+      const int32_t row = leaf.row;
       const auto bad = [&](const std::string& what) {
-        return BadEvaluation("row " + std::to_string(row) + ": " + what, round.tree, tree.actions_to(leaf));
+        return BadEvaluation("row " + std::to_string(row) + ": " + what, round.tree, tree.actions_to(leaf.node));
       };
-      for (const uint16_t action : tree.actions(tree.node(leaf))) {
+      for (const uint16_t action : tree.actions(tree.node(leaf.node))) {
         const float logit = logits[static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions) + action];
         if (!std::isfinite(logit)) {
           throw bad("the logit of legal action " + std::to_string(action) + " is " + std::to_string(logit));
@@ -431,7 +490,6 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
       if (!(std::fabs(values[row]) <= 1.0f + kValueTolerance)) {
         throw bad("the value is " + std::to_string(values[row]) + ", not a number in [-1, 1]");
       }
-      ++row;
     }
   }
 }
@@ -459,15 +517,15 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
 
 void Forest::expand_round(const Round& round, const float* logits, const float* values) {
   Tree& tree = trees_[static_cast<size_t>(round.tree)];
-  int32_t row = round.first_row;
-  for (const Ref leaf : round.leaves) {
-    tree.write_priors(leaf, logits + static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions));
-    tree.expand(leaf, values[row]);
-    if (leaf == tree.root() && options_.dirichlet_fraction > 0.0f) {
-      tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+  for (const Leaf& leaf : round.leaves) {
+    tree.write_priors(leaf.node, logits + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.num_actions));
+    if (cache_ != nullptr && leaf.is_owner) {
+      const Node& node = tree.node(leaf.node);
+      cache_->insert(leaf.key, node.num_edges, tree.priors(node).data(), values[leaf.row]);
     }
-    ++row;
+    expand(tree, leaf.node, values[leaf.row]);
   }
+  for (const Ref leaf : round.known) expand(tree, leaf, tree.node(leaf).value);
 }
 
 // Backs up the simulations of the rounds [begin, end), in the order of selection within each tree. Like the way down,
@@ -525,7 +583,8 @@ void Forest::cancel(Batch& batch) {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
     Tree& tree = trees_[static_cast<size_t>(round.tree)];
-    for (const Ref leaf : round.leaves) tree.node(leaf).kind = NodeKind::kNew;
+    for (const Leaf& leaf : round.leaves) tree.node(leaf.node).kind = NodeKind::kNew;
+    for (const Ref leaf : round.known) tree.node(leaf).kind = NodeKind::kNew;
     for (const Ref leaf : round.simulations) {
       tree.unmark(leaf);
       tree.cancel_simulation();

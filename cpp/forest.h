@@ -21,6 +21,7 @@
 
 #include "arena.h"
 #include "game.h"
+#include "prediction_cache.h"
 #include "rules.h"
 #include "thread_pool.h"
 #include "tree.h"
@@ -39,10 +40,18 @@ struct ForestOptions {
   size_t max_memory = size_t{1} << 30;
 };
 
+// A leaf that waits for the evaluator.
+struct Leaf {
+  Ref node;
+  int32_t row = 0;
+  bool is_owner = true;  // else an equal position elsewhere in the batch brings the row
+  PositionKey key = {};  // if there is a cache
+};
+
 struct Round {
   int32_t tree = 0;
-  int32_t first_row = 0;
-  std::vector<Ref> leaves;       // one row each, in the order found
+  std::vector<Leaf> leaves;      // in the order found
+  std::vector<Ref> known;        // leaves whose evaluation came from the cache
   std::vector<Ref> simulations;  // where each ended, in the order selected
 };
 
@@ -53,7 +62,9 @@ struct Batch {
   bool is_out = false;
   int32_t num_rows = 0;
   int32_t num_rounds = 0;
-  std::vector<Round> rounds;  // the first num_rounds are in use
+  std::vector<Round> rounds;         // the first num_rounds are in use
+  std::vector<int32_t> rows_by_key;  // scratch of finding equal positions
+  std::vector<const Leaf*> owners;   // by row
 };
 
 // The evaluator's answer for one row cannot be used. The batch has been cancelled.
@@ -70,7 +81,10 @@ struct ForestSeconds {
 
 class Forest {
  public:
-  Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options);
+  // With a cache, a leaf that it knows never enters a batch, and equal positions in one batch are evaluated once. What
+  // a search does is the same, as long as the evaluator gives equal answers to equal positions.
+  Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options,
+         std::shared_ptr<PredictionCache> cache = nullptr);
 
   int32_t num_trees() const { return static_cast<int32_t>(trees_.size()); }
   const GameTable& game() const { return game_; }
@@ -83,7 +97,8 @@ class Forest {
   // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next
   // `num_simulations` simulations of each are its budget. `move` counts the searches so far: with the seed and the
   // tree it is the key of the search's random numbers.
-  void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move);
+  // `model_version` is part of the cache's keys.
+  void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version = 0);
 
   // Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
   void stop();
@@ -124,7 +139,10 @@ class Forest {
   template <InFlight kRule>
   void gather(Batch& batch, int32_t begin, int32_t end);
   void gather_all(Batch& batch);
+  void number_rows(Batch& batch);
   bool start_round(Cursor& cursor, const Batch& batch);
+  void take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch);
+  void expand(Tree& tree, Ref leaf, float value);
   bool end_round(Cursor& cursor, const Batch& batch);
   Round& round_of(int32_t slot, int32_t tree);
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
@@ -144,6 +162,8 @@ class Forest {
   int32_t num_batches_out_ = 0;
   int32_t turn_ = 0;  // the tree select looks at first
   ForestSeconds seconds_;
+  std::shared_ptr<PredictionCache> cache_;
+  uint64_t model_version_ = 0;
   ThreadPool pool_;
 };
 

@@ -89,8 +89,9 @@ class GameFault : public PositionError {
 // What a search of one tree has done since `begin`.
 struct TreeCounters {
   int64_t simulations = 0;
-  int64_t evaluations = 0;  // rows that expanded a node
+  int64_t evaluations = 0;  // nodes expanded
   int64_t collisions = 0;
+  int64_t cache_hits = 0;  // evaluations that the cache knew
   int64_t terminal_hits = 0;
   int64_t depth_sum = 0;  // over selected simulations
   int32_t max_depth = 0;
@@ -205,6 +206,17 @@ class Tree {
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
     softmax(priors, at.num_slots());
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
+  }
+
+  // The same from elsewhere: `fetch(count, priors, value)` writes what it knows of a leaf, or returns false. The value
+  // is kept in the node until `expand`.
+  template <class Fetch>
+  bool fetch_priors(Ref leaf, const Fetch& fetch) {
+    Node& at = node(leaf);
+    float* priors = priors_of(at);
+    if (!fetch(at.num_edges, priors, &at.value)) return false;
+    std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
+    return true;
   }
 
   // Makes a waiting leaf, its priors already written, a node simulations can pass.

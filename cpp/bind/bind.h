@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "../games/builtin.h"
+#include "../prediction_cache.h"
 
 // A built-in game as Python holds it. Shared, because a search keeps its game alive.
 struct NativeGame {
@@ -13,4 +14,5 @@ struct NativeGame {
 };
 
 void bind_game(nanobind::module_& m);
+void bind_cache(nanobind::module_& m);
 void bind_forest(nanobind::module_& m);

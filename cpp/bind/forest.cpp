@@ -47,15 +47,26 @@ struct BatchHandle {
   int32_t num_rows;
 };
 
-// A forest, the game it plays, and a guard against two Python threads inside it at once.
+// A forest, the game it plays, its cache, and a guard against two Python threads inside it at once.
 struct BoundForest {
   std::shared_ptr<NamedGame> game;
   Forest forest;
   std::atomic_flag is_busy = ATOMIC_FLAG_INIT;
 
-  BoundForest(std::shared_ptr<NamedGame> the_game, int32_t num_trees, const ForestOptions& options)
-      : game(std::move(the_game)), forest(game->table(), num_trees, options) {}
+  BoundForest(std::shared_ptr<NamedGame> the_game, int32_t num_trees, const ForestOptions& options,
+              std::shared_ptr<PredictionCache> cache)
+      : game(std::move(the_game)), forest(game->table(), num_trees, options, std::move(cache)) {}
 };
+
+// The cache behind a Python object, kept alive by it; null for None.
+std::shared_ptr<PredictionCache> shared_cache(const nb::object& cache) {
+  if (cache.is_none()) return nullptr;
+  PyObject* owner = cache.inc_ref().ptr();
+  return {nb::cast<PredictionCache*>(cache), [owner](PredictionCache*) {
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(owner);
+          }};
+}
 
 // Holds the forest: nobody else may use it meanwhile.
 class Holding {
@@ -200,6 +211,7 @@ nb::dict totals(BoundForest& bound, int32_t first, int32_t last) {
     const Tree& tree = bound.forest.tree(i);
     sum.simulations += tree.counters.simulations;
     sum.evaluations += tree.counters.evaluations;
+    sum.cache_hits += tree.counters.cache_hits;
     sum.collisions += tree.counters.collisions;
     sum.terminal_hits += tree.counters.terminal_hits;
     sum.depth_sum += tree.counters.depth_sum;
@@ -212,6 +224,7 @@ nb::dict totals(BoundForest& bound, int32_t first, int32_t last) {
   nb::dict result;
   result["simulations"] = sum.simulations;
   result["evaluations"] = sum.evaluations;
+  result["cache_hits"] = sum.cache_hits;
   result["collisions"] = sum.collisions;
   result["terminal_hits"] = sum.terminal_hits;
   result["depth_sum"] = sum.depth_sum;
@@ -268,7 +281,7 @@ void bind_forest(nb::module_& m) {
           [](BoundForest* self, const NativeGame& game, int32_t num_trees, float c_puct, const std::string& in_flight,
              float virtual_loss, bool first_play_parent, float first_play_value, bool share_collisions,
              int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
-             uint64_t seed, int32_t num_threads, size_t max_memory) {
+             uint64_t seed, int32_t num_threads, size_t max_memory, nb::object cache) {
             ForestOptions options;
             options.rules.c_puct = c_puct;
             options.rules.in_flight = in_flight_of(in_flight);
@@ -283,11 +296,16 @@ void bind_forest(nb::module_& m) {
             options.seed = seed;
             options.num_threads = num_threads;
             options.max_memory = max_memory;
-            new (self) BoundForest(game.game, num_trees, options);
+            new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
           "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
           "first_play_value"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a,
-          "dirichlet_fraction"_a, "seed"_a, "num_threads"_a, "max_memory"_a)
+          "dirichlet_fraction"_a, "seed"_a, "num_threads"_a, "max_memory"_a, "cache"_a.none() = nb::none(),
+          nb::sig(
+              "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
+              "float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: "
+              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, "
+              "max_memory: int, cache: PredictionCache | None = None) -> None"))
       .def_prop_ro("num_trees", [](const BoundForest& self) { return self.forest.num_trees(); })
       .def_prop_ro("num_batches_out", [](const BoundForest& self) { return self.forest.num_batches_out(); })
       .def_prop_ro("num_threads", [](const BoundForest& self) { return self.forest.options().num_threads; })
@@ -308,13 +326,15 @@ void bind_forest(nb::module_& m) {
           "tree"_a, "action"_a, "Moves a root along `action`, keeping what is below it.")
       .def(
           "begin",
-          [](BoundForest& self, int64_t num_simulations, uint32_t move, int32_t first, int32_t last) {
+          [](BoundForest& self, int64_t num_simulations, uint32_t move, int32_t first, int32_t last,
+             uint64_t model_version) {
             check_range(self, first, last);
             const Working working(self);
-            self.forest.begin(first, last, num_simulations, move);
+            self.forest.begin(first, last, num_simulations, move, model_version);
           },
-          "num_simulations"_a, "move"_a, "first"_a, "last"_a,
-          "Starts a search of the trees in [first, last); `move` is part of the key of their random numbers.")
+          "num_simulations"_a, "move"_a, "first"_a, "last"_a, "model_version"_a = 0,
+          "Starts a search of the trees in [first, last); `move` is part of the key of their random numbers, "
+          "`model_version` of the cache's keys.")
       .def(
           "select",
           [](BoundForest& self, const Floats& observations, int32_t max_leaves, int32_t first, int32_t last,

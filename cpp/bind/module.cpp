@@ -8,5 +8,6 @@ NB_MODULE(_core, m) {
   // A game that a user's module, notebook or test runner still holds when Python ends is not a leak of ours.
   nanobind::set_leak_warnings(false);
   bind_game(m);
+  bind_cache(m);
   bind_forest(m);
 }

@@ -19,6 +19,7 @@ from windrow.errors import (
     UnknownKeyError,
     WindrowError,
 )
+from windrow.evaluators.cache import PredictionCache
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.registry import game_names, make_game
 from windrow.search import Search, SearchResult, SearchStats
@@ -35,6 +36,7 @@ __all__ = [
     "GameError",
     "IllegalMoveError",
     "MissingExtraError",
+    "PredictionCache",
     "Search",
     "SearchConfig",
     "SearchError",

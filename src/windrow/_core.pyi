@@ -79,6 +79,26 @@ def make_game(name: str, options: dict[str, int | str]) -> NativeGame:
 def game_names() -> list[str]:
     """The names of the built-in games."""
 
+class PredictionCache:
+    """What the evaluator said about positions. See cpp/prediction_cache.h."""
+
+    def __init__(self, max_bytes: int, *, half_precision: bool = False, place_bits: int = 64) -> None: ...
+
+    @property
+    def max_bytes(self) -> int: ...
+
+    def clear(self) -> None: ...
+
+    def counters(self) -> dict[str, int]: ...
+
+    def find_rows(self, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], version: int, rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], found: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        Fills in the rows [K, n] and values [K] of the keys [K, 2] it knows and says in `found` [K] which.
+        """
+
+    def insert_rows(self, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], version: int, rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Remembers rows [K, n] and values [K] under keys [K, 2]."""
+
 class GameFault(RuntimeError):
     pass
 
@@ -141,7 +161,7 @@ class NodeView:
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
-    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, max_memory: int) -> None: ...
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, max_memory: int, cache: PredictionCache | None = None) -> None: ...
 
     @property
     def num_trees(self) -> int: ...
@@ -158,9 +178,9 @@ class Forest:
     def advance(self, tree: int, action: int) -> None:
         """Moves a root along `action`, keeping what is below it."""
 
-    def begin(self, num_simulations: int, move: int, first: int, last: int) -> None:
+    def begin(self, num_simulations: int, move: int, first: int, last: int, model_version: int = 0) -> None:
         """
-        Starts a search of the trees in [first, last); `move` is part of the key of their random numbers.
+        Starts a search of the trees in [first, last); `move` is part of the key of their random numbers, `model_version` of the cache's keys.
         """
 
     def select(self, observations: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], max_leaves: int, first: int, last: int, overlap: bool = False) -> Batch:

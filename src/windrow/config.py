@@ -68,6 +68,8 @@ class SearchConfig:
     engine: EngineName = "auto"
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
     of many trees at a time. "auto" chooses; `stats.engine` says what."""
+    cache_memory: int | None = None
+    """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
     max_batch: int | None = None
     """Most rows in one call of the evaluator. None: no limit."""
     pipeline: int | None = None
@@ -93,6 +95,7 @@ class SearchConfig:
         self._check_integer("num_simulations", 0, 2**31 - 2)
         self._check_integer("max_depth", 1, 2**31 - 1)
         self._check_integer("max_memory", 1, 2**62)
+        self._check_integer("cache_memory", 1 << 14, 2**62)
         self._check_integer("leaves_per_tree", 1, 32768)
         self._check_integer("max_batch", 1, 2**31 - 1)
         self._check_integer("pipeline", 1, 64)

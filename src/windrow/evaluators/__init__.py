@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import MissingExtraError
+from windrow.evaluators.cache import CacheStats, CachingEvaluator, PredictionCache
 from windrow.evaluators.function import FunctionEvaluator, from_function
 from windrow.evaluators.hashing import HashEvaluator
 from windrow.evaluators.protocol import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from windrow.evaluators.torch import TorchEvaluator
 
 __all__ = [
+    "CacheStats",
+    "CachingEvaluator",
     "Done",
     "Evaluation",
     "Evaluator",
@@ -34,6 +37,7 @@ __all__ = [
     "Observations",
     "Pending",
     "Pipelined",
+    "PredictionCache",
     "RolloutEvaluator",
     "StateEvaluator",
     "Synchronous",

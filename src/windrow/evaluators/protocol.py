@@ -118,3 +118,15 @@ def flatten_rows(observations: Observations) -> FloatArray:
 def off_device(answer: Any) -> Any:
     """What NumPy can read: tensors without their gradient, in the memory of the host."""
     return answer.detach().cpu() if hasattr(answer, "detach") else answer
+
+
+def version_of(evaluator: object) -> int:
+    """Which weights an evaluator has: it counts up in `version` if they can change, or has always the same."""
+    return int(getattr(evaluator, "version", 0))
+
+
+def select_rows(observations: Observations, rows: npt.NDArray[np.intp]) -> Observations:
+    """Some of the positions."""
+    if isinstance(observations, Mapping):
+        return {name: part[rows] for name, part in observations.items()}
+    return observations[rows]

@@ -21,6 +21,7 @@ from windrow.evaluators.protocol import (
     Pipelined,
     StateEvaluator,
     off_device,
+    version_of,
 )
 from windrow.games.protocol import Shape
 
@@ -57,6 +58,7 @@ class EvaluatorPort:
         if isinstance(evaluator, type):
             raise ConfigError(f"an evaluator is needed, not a class: write {evaluator.__name__}(...)")
         bound: object = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
+        self._bound = bound
         self._evaluate_states = bound.evaluate_states if isinstance(bound, StateEvaluator) else None
         if isinstance(bound, Evaluator):
             self._submit = bound.submit
@@ -74,6 +76,11 @@ class EvaluatorPort:
         self.num_batches = 0
         self.num_rows = 0
         self.seconds = 0.0
+
+    @property
+    def version(self) -> int:
+        """Which weights the evaluator has now."""
+        return version_of(self._bound)
 
     def buffers(self, count: int, *, num_rows: int) -> list[ObservationBuffer]:
         """`count` buffers for batches of up to `num_rows`; kept from search to search while they are large enough."""

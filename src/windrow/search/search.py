@@ -12,6 +12,7 @@ from typing import Any, overload
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, FinishedGameError, GameError, IllegalMoveError, SearchError
+from windrow.evaluators.cache import PredictionCache
 from windrow.games.native import NativeGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.search.engine import Session
@@ -41,15 +42,27 @@ class Search:
         game: the rules.
         evaluator: priors and values; see `windrow.evaluators`.
         config: how to search.
+        cache: evaluations to use again, shared with other searches; None for one of this search's own if
+            `config.cache_memory` asks for it.
     """
 
-    def __init__(self, game: NativeGame, evaluator: object, config: SearchConfig | None = None) -> None:
+    def __init__(
+        self,
+        game: NativeGame,
+        evaluator: object,
+        config: SearchConfig | None = None,
+        *,
+        cache: PredictionCache | None = None,
+    ) -> None:
         if not isinstance(game, NativeGame):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GameError(f"{game!r} is not a game: make one with windrow.make_game")
         self.game = game
         self.config = SearchConfig() if config is None else config
         if not isinstance(self.config, SearchConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
+        self.cache = cache
+        if cache is None and self.config.cache_memory:
+            self.cache = PredictionCache(self.config.cache_memory)
         self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
@@ -193,7 +206,7 @@ class Search:
         before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
         self._is_running = True
         try:
-            forest.begin(budget, self._num_searches, 0, forest.num_trees)
+            forest.begin(budget, self._num_searches, 0, forest.num_trees, self._port.version)
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
             for _ in ENGINES[plan.engine](session):
@@ -236,6 +249,8 @@ class Search:
             nn_batches=nn_batches,
             nn_positions=nn_positions,
             batch_fill=nn_positions / session.num_places if session.num_places else 0.0,
+            evaluations=totals["evaluations"],
+            cache_hits=totals["cache_hits"],
             collisions=totals["collisions"],
             terminal_hits=totals["terminal_hits"],
             max_depth=totals["max_depth"],
@@ -310,6 +325,7 @@ class Search:
                 seed=config.seed,
                 num_threads=plan.num_threads,
                 max_memory=max_memory,
+                cache=self.cache.native if self.cache is not None else None,
             )
         except (ValueError, RuntimeError) as error:
             raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None

@@ -31,7 +31,11 @@ class SearchStats:
     nn_batches: int
     """Calls of the evaluator."""
     nn_positions: int
-    """Rows evaluated: one per expanded node."""
+    """Rows evaluated: one per expanded node, less what a cache knew or found twice in a batch."""
+    evaluations: int
+    """Nodes expanded."""
+    cache_hits: int
+    """Nodes expanded with what the cache knew."""
     batch_fill: float
     """Rows evaluated as a share of the rows that the batches had room for."""
     collisions: int
@@ -53,6 +57,11 @@ class SearchStats:
     """Seconds this thread spent in the evaluator or waiting for it."""
     complete_s: float
     total_s: float
+
+    @property
+    def saved_evaluations(self) -> int:
+        """Nodes expanded without a row of their own: known to the cache, or equal to another in their batch."""
+        return self.evaluations - self.nn_positions
 
     @property
     def simulations_per_second(self) -> float:

@@ -1,0 +1,135 @@
+"""The prediction cache: an evaluation is paid for once.
+
+`PredictionCache` lives in the core. Given to a `Search`, it is asked when a leaf is selected, so that a known position
+never enters a batch, and positions that are equal within a batch are evaluated once. `CachingEvaluator` puts one around
+any evaluator, for those who call evaluators themselves; it sees observations only, and costs more per position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.errors import ConfigError
+from windrow.evaluators.protocol import (
+    Evaluation,
+    Evaluator,
+    GameAware,
+    Observations,
+    Synchronous,
+    flatten_rows,
+    off_device,
+    select_rows,
+    version_of,
+)
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStats:
+    """What a cache has done since it was made."""
+
+    hits: int
+    misses: int
+    insertions: int
+    evictions: int
+    """Entries that had to go."""
+    second_chances: int
+    """Entries that would have had to go, but had been used."""
+    mistaken: int
+    """Entries found in the right place that another position had left there; not used."""
+    entries: int
+    bytes: int
+    """Memory in use, at most `max_bytes`."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits as a share of questions."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
+
+
+class PredictionCache:
+    """Priors and values of positions, within a number of bytes.
+
+    A position is known by the 128 bits of its hash, and by the version of the network that evaluated it: new weights
+    need no clearing. May be shared by searches of the same game and evaluator, in several threads.
+
+    Args:
+        max_bytes: for everything, table included.
+        half_precision: keep priors in 16 bits: twice the positions, priors good to three digits. Searches are then no
+            longer exactly those without a cache.
+        place_bits: for tests: fewer than 64 make positions collide.
+    """
+
+    def __init__(self, max_bytes: int, *, half_precision: bool = False, place_bits: int = 64) -> None:
+        try:
+            self.native = _core.PredictionCache(max_bytes, half_precision=half_precision, place_bits=place_bits)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ConfigError(f"cannot make a prediction cache of {max_bytes!r} bytes: {error}") from None
+        self.max_bytes = max_bytes
+
+    @property
+    def stats(self) -> CacheStats:
+        """What it has done so far."""
+        return CacheStats(**self.native.counters())
+
+    def clear(self) -> None:
+        """Forget all positions."""
+        self.native.clear()
+
+
+class CachingEvaluator(Synchronous):
+    """An evaluator that asks another one only about what it does not know, and about equal positions once."""
+
+    def __init__(self, evaluator: Evaluator, cache: PredictionCache) -> None:
+        self._evaluator, self.cache = evaluator, cache
+        self._width: int | None = None  # the number of actions, known from the first answer on
+
+    @property
+    def version(self) -> int:
+        """That of the evaluator inside."""
+        return version_of(self._evaluator)
+
+    def bind(self, game: Any) -> CachingEvaluator:
+        """The same around the inner evaluator for that game."""
+        if not isinstance(self._evaluator, GameAware):
+            return self
+        inner = self._evaluator.bind(game)
+        if not isinstance(inner, Evaluator):
+            raise ConfigError(f"{inner!r} evaluates states, which this cache does not see: give the search a cache")
+        return CachingEvaluator(inner, self.cache)
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Evaluate K positions, most of them perhaps from memory."""
+        rows = np.ascontiguousarray(flatten_rows(observations))
+        digests = b"".join(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
+        keys = np.frombuffer(digests, np.uint64).reshape(len(rows), 2)
+        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        known = np.zeros(len(first), bool)
+        width = self._width
+        logits = np.empty((len(first), width or 0), np.float32)
+        values = np.empty(len(first), np.float32)
+        version = self.version
+        if width is not None:
+            self.cache.native.find_rows(np.ascontiguousarray(keys[first]), version, logits, values, known)
+        unknown = np.flatnonzero(~known)
+        if len(unknown):
+            answer = self._evaluator.evaluate(select_rows(observations, first[unknown]))
+            new_logits = np.ascontiguousarray(off_device(answer[0]), np.float32)
+            new_values = np.ascontiguousarray(off_device(answer[1]), np.float32).reshape(-1)
+            if width is None:
+                self._width = len(new_logits[0])
+                logits = np.empty((len(first), self._width), np.float32)
+            logits[unknown], values[unknown] = new_logits, new_values
+            good = np.isfinite(new_values) & ~np.isnan(new_logits).any(axis=1)  # what is broken is not remembered
+            self.cache.native.insert_rows(
+                np.ascontiguousarray(keys[first[unknown[good]]]), version, new_logits[good], new_values[good]
+            )
+        return logits[inverse], values[inverse]
