@@ -43,7 +43,7 @@ float from_half(uint16_t half) {
 }  // namespace
 
 PositionKey make_key(const uint64_t hash[2], uint64_t version) {
-  return {mix(hash[0] + version * 0x9E3779B97F4A7C15u), hash[1]};
+  return {mix(hash[0] + version * 0x9E3779B97F4A7C15u), mix(hash[1] + version * 0xC2B2AE3D27D4EB4Fu)};
 }
 
 // In the ring, followed by its priors and padded to 8 bytes.

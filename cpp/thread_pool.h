@@ -1,7 +1,11 @@
 // thread_pool.h: runs one function over a range of trees on several threads.
 //
-// The caller works too, so a pool of one thread has no threads at all. Work is handed out in small pieces through one
-// counter, since trees of unequal depth take unequal time. Between jobs the workers sleep.
+// The caller works too, so a pool of one thread has no threads at all. Every thread has its own share of the range, the
+// same in every job over that range, so that a tree stays in the cache of one core; work is taken in small pieces, and
+// whoever is done with its share helps with the others', since trees of unequal depth take unequal time. Nobody waits
+// for a worker that has not come: one that wakes up late finds the job closed, so a job never takes longer than the
+// caller alone would need. A round of a search comes as several jobs within microseconds, less than it takes to wake a
+// thread, so workers look out for the next one for a moment before they sleep.
 #pragma once
 
 #include <atomic>
@@ -20,9 +24,9 @@ class ThreadPool {
   // fn(begin, end) for disjoint pieces that cover [0, count).
   using Piece = std::function<void(int32_t begin, int32_t end)>;
 
-  explicit ThreadPool(int32_t num_threads) {
+  explicit ThreadPool(int32_t num_threads) : shares_(static_cast<size_t>(num_threads > 1 ? num_threads : 1)) {
     try {
-      for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this] { work(); });
+      for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (...) {  // a thread could not be made: those that were must end before this object does
       close();
       throw;
@@ -44,76 +48,125 @@ class ThreadPool {
     {
       const std::lock_guard lock(mutex_);
       fn_ = &fn;
-      count_ = count;
       piece_size_ = piece_size;
-      next_.store(0, std::memory_order_relaxed);
+      const int64_t num_shares = static_cast<int64_t>(shares_.size());
+      for (int64_t i = 0; i < num_shares; ++i) {
+        shares_[static_cast<size_t>(i)].next.store(static_cast<int32_t>(count * i / num_shares),
+                                                   std::memory_order_relaxed);
+        shares_[static_cast<size_t>(i)].end = static_cast<int32_t>(count * (i + 1) / num_shares);
+      }
       error_ = nullptr;
-      num_working_ = static_cast<int32_t>(workers_.size());
-      ++job_;
+      is_open_ = true;
+      job_.fetch_add(1, std::memory_order_release);
+      if (num_asleep_ > 0) wake_.notify_all();
     }
-    wake_.notify_all();
-    run_pieces();
+    run_pieces(0);
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return num_working_ == 0; });
-    fn_ = nullptr;
+    is_open_ = false;
+    if (num_inside_.load(std::memory_order_acquire) > 0) {
+      lock.unlock();
+      const auto is_empty = [this] { return num_inside_.load(std::memory_order_acquire) == 0; };
+      const bool was_short = look_out_for(is_empty);
+      lock.lock();
+      if (!was_short) done_.wait(lock, is_empty);
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  // About twenty microseconds: longer than the gaps within a round, shorter than any network.
+  static constexpr int32_t kLooks = 1000;
+
+  template <class Condition>
+  static bool look_out_for(const Condition& is_true) {
+    for (int32_t i = 0; i < kLooks; ++i) {
+      if (is_true()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
+#endif
+    }
+    return is_true();
+  }
+
   void close() {
     {
       const std::lock_guard lock(mutex_);
-      is_closing_ = true;
+      is_closing_.store(true, std::memory_order_relaxed);
     }
     wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
 
-  void work() {
+  void work(int32_t index) {
     int64_t last_job = 0;
+    const auto is_wanted = [&] {
+      return job_.load(std::memory_order_acquire) != last_job || is_closing_.load(std::memory_order_relaxed);
+    };
     for (;;) {
+      const bool was_soon = look_out_for(is_wanted);
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return is_closing_ || job_ != last_job; });
-        if (is_closing_) return;
-        last_job = job_;
+        if (!was_soon) {
+          ++num_asleep_;
+          wake_.wait(lock, is_wanted);
+          --num_asleep_;
+        }
+        if (is_closing_.load(std::memory_order_relaxed)) return;
+        last_job = job_.load(std::memory_order_relaxed);
+        if (!is_open_) continue;
+        num_inside_.fetch_add(1, std::memory_order_relaxed);
       }
-      run_pieces();
+      run_pieces(index);
       const std::lock_guard lock(mutex_);
-      if (--num_working_ == 0) done_.notify_one();
+      if (num_inside_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_one();
     }
   }
 
-  void run_pieces() {
-    for (;;) {
-      const int32_t begin = next_.fetch_add(piece_size_, std::memory_order_relaxed);
-      if (begin >= count_) return;
-      try {
-        (*fn_)(begin, begin + piece_size_ < count_ ? begin + piece_size_ : count_);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!error_) error_ = std::current_exception();
-        next_.store(count_, std::memory_order_relaxed);
+  // Thread `index` works off its own share, then what is left of the next ones.
+  void run_pieces(int32_t index) {
+    const size_t num_shares = shares_.size();
+    for (size_t i = 0; i < num_shares; ++i) {
+      Share& share = shares_[(static_cast<size_t>(index) + i) % num_shares];
+      for (;;) {
+        const int32_t begin = share.next.fetch_add(piece_size_, std::memory_order_relaxed);
+        if (begin >= share.end) break;
+        try {
+          (*fn_)(begin, begin + piece_size_ < share.end ? begin + piece_size_ : share.end);
+        } catch (...) {
+          const std::lock_guard lock(mutex_);
+          if (!error_) error_ = std::current_exception();
+          for (Share& any : shares_) any.next.store(any.end, std::memory_order_relaxed);
+        }
       }
     }
   }
 
+  // On a cache line of its own, since all threads write to theirs all the time.
+  struct alignas(64) Share {
+    std::atomic<int32_t> next{0};  // the piece to take
+    int32_t end = 0;
+  };
+
+  std::vector<Share> shares_;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
 
-  // Written under the mutex while no worker runs; read by workers after they saw the job under the mutex.
+  // Written by the caller under the mutex while no worker is inside; read by those inside.
   const Piece* fn_ = nullptr;
-  int32_t count_ = 0;
   int32_t piece_size_ = 1;
 
   // Guarded by the mutex.
-  int64_t job_ = 0;
-  int32_t num_working_ = 0;
-  bool is_closing_ = false;
+  bool is_open_ = false;  // whether workers may come in
+  int32_t num_asleep_ = 0;
   std::exception_ptr error_;
 
-  std::atomic<int32_t> next_{0};
+  // Changed under the mutex; read anywhere.
+  std::atomic<int64_t> job_{0};
+  std::atomic<int32_t> num_inside_{0};
+  std::atomic<bool> is_closing_{false};
 };
 
 }  // namespace windrow

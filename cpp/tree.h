@@ -6,9 +6,9 @@
 //   open   | ... the same ...  | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
 //                                                       n = legal actions, padded to kLanes
 //
-// It is made light when it is first reached. Most nodes of a tree are never passed, and stay so; with 225 actions that
-// is a quarter of the memory. When the first simulation goes on from a node it is made again as an open one, with room
-// for what its edges learn. With Connect-4 the forms have two lines and four.
+// It is made light when it is first reached. Most nodes of a tree are never passed, and stay so; with 225 actions
+// that is a quarter of an open one. When the first simulation goes on from a node it is made again as an open one, with
+// room for what its edges learn. With Connect-4 the forms have two lines and four.
 //
 // A child is found by its position in the slice (a Ref, in lines), and a node knows its parent, so a leaf alone names
 // the whole path of a simulation. Blocks lie in the order in which they were made, parents before children, which lets

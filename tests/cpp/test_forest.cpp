@@ -384,7 +384,10 @@ class Walk {
     int32_t row = 0;
     for (int32_t i = 0; i < batch.num_rounds; ++i) {
       const Round& round = batch.rounds[static_cast<size_t>(i)];
-      for (const Ref leaf : round.leaves) fn(row++, forest_.tree(round.tree), leaf);
+      for (const Leaf& leaf : round.leaves) {
+        check(leaf.row == row && leaf.is_owner, "rows are not numbered in the order of leaves");
+        fn(row++, forest_.tree(round.tree), leaf.node);
+      }
     }
   }
 
@@ -419,8 +422,8 @@ class Walk {
         const Round& round = out.batch->rounds[static_cast<size_t>(i)];
         if (round.tree != index) continue;
         ++num_batches;
-        for (const Ref leaf : round.leaves) {
-          check(waiting.emplace(leaf, out.batch->slot).second, "one leaf has two rows");
+        for (const Leaf& leaf : round.leaves) {
+          check(waiting.emplace(leaf.node, out.batch->slot).second, "one leaf has two rows");
         }
         num_out += static_cast<int64_t>(round.simulations.size());
         if (!overlap_) {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import MissingExtraError
 from windrow.evaluators.cache import CacheStats, CachingEvaluator, PredictionCache
 from windrow.evaluators.function import FunctionEvaluator, from_function
 from windrow.evaluators.hashing import HashEvaluator
+from windrow.evaluators.loading import load
+from windrow.evaluators.network import NetworkEvaluator
 from windrow.evaluators.protocol import (
     Done,
     Evaluation,
@@ -23,6 +26,7 @@ from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 
 if TYPE_CHECKING:
+    from windrow.evaluators.jax import JaxEvaluator, from_jax
     from windrow.evaluators.torch import TorchEvaluator
 
 __all__ = [
@@ -34,6 +38,8 @@ __all__ = [
     "FunctionEvaluator",
     "GameAware",
     "HashEvaluator",
+    "JaxEvaluator",
+    "NetworkEvaluator",
     "Observations",
     "Pending",
     "Pipelined",
@@ -44,17 +50,28 @@ __all__ = [
     "TorchEvaluator",
     "UniformEvaluator",
     "from_function",
+    "from_jax",
+    "load",
 ]
+
+
+# Name: (module, package it needs, extra that installs it).
+_LAZY = {
+    "TorchEvaluator": ("windrow.evaluators.torch", "torch", "torch"),
+    "JaxEvaluator": ("windrow.evaluators.jax", "jax", "jax"),
+    "from_jax": ("windrow.evaluators.jax", "jax", "jax"),
+}
+_SPELLED = {"torch": "PyTorch", "jax": "JAX"}
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs an optional package when it is first asked for."""
-    if name == "TorchEvaluator":
-        try:
-            from windrow.evaluators.torch import TorchEvaluator
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise MissingExtraError('TorchEvaluator needs PyTorch: pip install "windrow[torch]"') from error
-        return TorchEvaluator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, package, extra = _LAZY[name]
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingExtraError(f'{name} needs {_SPELLED[package]}: pip install "windrow[{extra}]"') from error
