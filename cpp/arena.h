@@ -42,7 +42,7 @@ inline void mark_dead([[maybe_unused]] const std::byte* begin, [[maybe_unused]] 
 class Reservation {
  public:
   Reservation(int32_t num_slices, size_t slice_bytes)
-      : slice_bytes_(slice_bytes / kLineBytes * kLineBytes),
+      : slice_bytes_(odd_lines(slice_bytes / kLineBytes) * kLineBytes),
         total_bytes_(slice_bytes_ * static_cast<size_t>(num_slices)) {
     void* memory =
         mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -65,6 +65,10 @@ class Reservation {
   size_t slice_bytes() const { return slice_bytes_; }
 
  private:
+  // Slices of an odd number of lines begin in different sets of the caches. At a stride of a power of two all roots
+  // would meet in the same few sets, which costs an eighth of the speed.
+  static size_t odd_lines(size_t lines) { return lines > 64 && lines % 2 == 0 ? lines - 1 : lines; }
+
   size_t slice_bytes_;
   size_t total_bytes_;
   std::byte* base_ = nullptr;

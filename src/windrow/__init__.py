@@ -4,7 +4,7 @@
 searches positions, and `SearchResult` says what was found.
 """
 
-from importlib.metadata import version
+from typing import Any
 
 from windrow import errors, evaluators
 from windrow.config import SearchConfig
@@ -23,8 +23,6 @@ from windrow.evaluators.cache import PredictionCache
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.registry import game_names, make_game
 from windrow.search import Search, SearchResult, SearchStats
-
-__version__ = version("windrow")
 
 __all__ = [
     "CHANCE",
@@ -49,3 +47,12 @@ __all__ = [
     "game_names",
     "make_game",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`__version__`, read when it is asked for: reading it takes longer than loading all the rest."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("windrow")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
