@@ -190,8 +190,10 @@ int32_t Forest::choose_trees(Batch& batch, int32_t max_leaves, int32_t first, in
   for (; num_left > 0; --num_left) {
     Tree& tree = trees_[static_cast<size_t>(turn_)];
     if (is_ready(tree, overlap)) {
-      const bool is_new = tree.node(tree.root()).kind == NodeKind::kNew;
-      const int64_t wanted = is_new ? 1 : std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
+      // A new root is one row, unless the cache knows it: then a round follows at once.
+      const bool is_only_root = tree.node(tree.root()).kind == NodeKind::kNew && cache_ == nullptr;
+      const int64_t wanted =
+          is_only_root ? 1 : std::max<int64_t>(std::min<int64_t>(options_.leaves_per_tree, tree.remaining()), 1);
       if (rows > 0 && rows + wanted > max_leaves) break;
       rows += wanted;
       if (batch.rounds.size() == static_cast<size_t>(batch.num_rounds)) batch.rounds.emplace_back();
