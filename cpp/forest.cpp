@@ -73,6 +73,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
     throw std::invalid_argument("leaves_per_tree must be from 1 to " + std::to_string(kMaxInFlight));
   }
+  if (cache_ != nullptr && cache_->is_canonical()) canonizer_ = std::make_unique<Canonizer>(game);
   if (!(options.rules.c_puct >= 0.0f)) throw std::invalid_argument("c_puct must not be negative");
   trees_.reserve(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
@@ -261,9 +262,13 @@ void Forest::number_rows(Batch& batch) {
     for (Leaf& leaf : batch.rounds[static_cast<size_t>(i)].leaves) {
       leaf.row = batch.num_rows;
       if (cache_ != nullptr) {
+        // Images of one position have one key, but answers of their own.
+        const auto is_equal = [&](const Leaf& other) {
+          return other.key == leaf.key && other.symmetry == leaf.symmetry;
+        };
         size_t place = leaf.key.place & mask;
         while (batch.rows_by_key[place] >= 0 &&
-               !(batch.owners[static_cast<size_t>(batch.rows_by_key[place])]->key == leaf.key)) {
+               !is_equal(*batch.owners[static_cast<size_t>(batch.rows_by_key[place])])) {
           place = (place + 1) & mask;
         }
         if (batch.rows_by_key[place] >= 0) {
@@ -311,24 +316,50 @@ void Forest::gather_all(Batch& batch) {
 
 // A leaf that was never evaluated joins the round: with what the cache knows, or with a row to be evaluated.
 void Forest::take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch) {
-  Node& node = tree.node(leaf);
-  PositionKey key = {};
-  bool is_known = false;
-  if (cache_ != nullptr) {
-    uint64_t hash[2];
-    game_.hash(game_.self, tree.state_of(leaf), hash);
-    key = make_key(hash, model_version_);
-    is_known = tree.fetch_priors(
-        leaf, [&](int32_t count, float* priors, float* value) { return cache_->find(key, count, priors, value); });
-  }
-  if (is_known) {
+  Leaf taken{.node = leaf};
+  if (cache_ != nullptr && ask_cache(tree, taken)) {
     round.known.push_back(leaf);
     ++tree.counters.cache_hits;
   } else {
-    round.leaves.push_back({.node = leaf, .key = key});
+    round.leaves.push_back(taken);
   }
+  Node& node = tree.node(leaf);
   node.kind = NodeKind::kWaiting;
   node.batch = batch.slot;
+}
+
+// Gives a leaf its key. True: the cache knew it, and its priors and value are written.
+bool Forest::ask_cache(Tree& tree, Leaf& leaf) {
+  const std::byte* state = tree.state_of(leaf.node);
+  if (canonizer_ == nullptr) {
+    uint64_t hash[2];
+    game_.hash(game_.self, state, hash);
+    leaf.key = make_key(hash, model_version_);
+    return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* value) {
+      return cache_->find(leaf.key, count, priors, value);
+    });
+  }
+  const Canonizer::Position position = canonizer_->find(state, model_version_);
+  leaf.key = position.key;
+  leaf.symmetry = position.symmetry;
+  return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* value) {
+    std::vector<float> image(static_cast<size_t>(count));
+    if (!cache_->find(leaf.key, count, image.data(), value)) return false;
+    const std::vector<int32_t> order = canonizer_->order(leaf.symmetry, tree.actions(tree.node(leaf.node)));
+    for (size_t i = 0; i < order.size(); ++i) priors[order[i]] = image[i];
+    return true;
+  });
+}
+
+void Forest::tell_cache(const Tree& tree, const Leaf& leaf, float value) {
+  const Node& node = tree.node(leaf.node);
+  const std::span<const float> priors = tree.priors(node);
+  if (canonizer_ == nullptr) return cache_->insert(leaf.key, node.num_edges, priors.data(), value);
+  std::vector<float> image;
+  for (const int32_t place : canonizer_->order(leaf.symmetry, tree.actions(node))) {
+    image.push_back(priors[static_cast<size_t>(place)]);
+  }
+  cache_->insert(leaf.key, node.num_edges, image.data(), value);
 }
 
 // Puts the cursor at the root for a new round. False: there is nothing to select.
@@ -521,10 +552,7 @@ void Forest::expand_round(const Round& round, const float* logits, const float* 
   Tree& tree = trees_[static_cast<size_t>(round.tree)];
   for (const Leaf& leaf : round.leaves) {
     tree.write_priors(leaf.node, logits + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.num_actions));
-    if (cache_ != nullptr && leaf.is_owner) {
-      const Node& node = tree.node(leaf.node);
-      cache_->insert(leaf.key, node.num_edges, tree.priors(node).data(), values[leaf.row]);
-    }
+    if (cache_ != nullptr && leaf.is_owner) tell_cache(tree, leaf, values[leaf.row]);
     expand(tree, leaf.node, values[leaf.row]);
   }
   for (const Ref leaf : round.known) expand(tree, leaf, tree.node(leaf).value);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "arena.h"
+#include "canonical.h"
 #include "game.h"
 #include "prediction_cache.h"
 #include "rules.h"
@@ -46,6 +47,7 @@ struct Leaf {
   int32_t row = 0;
   bool is_owner = true;  // else an equal position elsewhere in the batch brings the row
   PositionKey key = {};  // if there is a cache
+  int32_t symmetry = 0;  // if its keys are canonical: the image that gave the key
 };
 
 struct Round {
@@ -142,6 +144,8 @@ class Forest {
   void number_rows(Batch& batch);
   bool start_round(Cursor& cursor, const Batch& batch);
   void take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch);
+  bool ask_cache(Tree& tree, Leaf& leaf);
+  void tell_cache(const Tree& tree, const Leaf& leaf, float value);
   void expand(Tree& tree, Ref leaf, float value);
   bool end_round(Cursor& cursor, const Batch& batch);
   Round& round_of(int32_t slot, int32_t tree);
@@ -163,6 +167,7 @@ class Forest {
   int32_t turn_ = 0;  // the tree select looks at first
   ForestSeconds seconds_;
   std::shared_ptr<PredictionCache> cache_;
+  std::unique_ptr<const Canonizer> canonizer_;  // if the cache's keys are canonical
   uint64_t model_version_ = 0;
   ThreadPool pool_;
 };

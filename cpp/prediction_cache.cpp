@@ -231,9 +231,10 @@ class PredictionCache::Shard {
   CacheCounters counters_;
 };
 
-PredictionCache::PredictionCache(size_t max_bytes, bool half_precision, int32_t place_bits)
+PredictionCache::PredictionCache(size_t max_bytes, bool half_precision, int32_t place_bits, bool is_canonical)
     : max_bytes_(max_bytes),
       half_precision_(half_precision),
+      is_canonical_(is_canonical),
       place_mask_(place_bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << place_bits) - 1) {
   if (max_bytes < kMinShardBytes) {
     throw std::invalid_argument("a prediction cache needs at least " + std::to_string(kMinShardBytes) + " bytes");

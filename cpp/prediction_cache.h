@@ -47,8 +47,9 @@ struct CacheCounters {
 class PredictionCache {
  public:
   // At most `max_bytes` for everything. `half_precision` stores priors in 16 bits. `place_bits` < 64 makes places
-  // collide, which tests want.
-  PredictionCache(size_t max_bytes, bool half_precision, int32_t place_bits = 64);
+  // collide, which tests want. `is_canonical` asks the search for one key for all images of a position under the game's
+  // symmetries (canonical.h).
+  PredictionCache(size_t max_bytes, bool half_precision, int32_t place_bits = 64, bool is_canonical = false);
   ~PredictionCache();
   PredictionCache(const PredictionCache&) = delete;
   PredictionCache& operator=(const PredictionCache&) = delete;
@@ -61,6 +62,7 @@ class PredictionCache {
 
   CacheCounters counters() const;
   size_t max_bytes() const { return max_bytes_; }
+  bool is_canonical() const { return is_canonical_; }
 
  private:
   struct Entry;
@@ -71,6 +73,7 @@ class PredictionCache {
 
   size_t max_bytes_;
   bool half_precision_;
+  bool is_canonical_;
   uint64_t place_mask_;
   std::unique_ptr<Reservation> memory_;
   std::vector<std::unique_ptr<Shard>> shards_;

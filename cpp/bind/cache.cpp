@@ -26,8 +26,8 @@ void check_rows(size_t num_keys, size_t num_rows, size_t num_values) {
 void bind_cache(nb::module_& m) {
   nb::class_<PredictionCache>(m, "PredictionCache",
                               "What the evaluator said about positions. See cpp/prediction_cache.h.")
-      .def(nb::init<size_t, bool, int32_t>(), "max_bytes"_a, nb::kw_only(), "half_precision"_a = false,
-           "place_bits"_a = 64)
+      .def(nb::init<size_t, bool, int32_t, bool>(), "max_bytes"_a, nb::kw_only(), "half_precision"_a = false,
+           "place_bits"_a = 64, "canonical"_a = false)
       .def_prop_ro("max_bytes", &PredictionCache::max_bytes)
       .def("clear", &PredictionCache::clear, nb::call_guard<nb::gil_scoped_release>())
       .def(

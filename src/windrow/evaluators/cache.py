@@ -64,12 +64,18 @@ class PredictionCache:
         max_bytes: for everything, table included.
         half_precision: keep priors in 16 bits: twice the positions, priors good to three digits. Searches are then no
             longer exactly those without a cache.
+        canonical: take a position for its images under the game's symmetries: fewer evaluations, most of all in
+            openings. The network may have answered otherwise for the image, so searches are not exactly the same.
         place_bits: for tests: fewer than 64 make positions collide.
     """
 
-    def __init__(self, max_bytes: int, *, half_precision: bool = False, place_bits: int = 64) -> None:
+    def __init__(
+        self, max_bytes: int, *, half_precision: bool = False, canonical: bool = False, place_bits: int = 64
+    ) -> None:
         try:
-            self.native = _core.PredictionCache(max_bytes, half_precision=half_precision, place_bits=place_bits)
+            self.native = _core.PredictionCache(
+                max_bytes, half_precision=half_precision, canonical=canonical, place_bits=place_bits
+            )
         except (ValueError, TypeError, RuntimeError) as error:
             raise ConfigError(f"cannot make a prediction cache of {max_bytes!r} bytes: {error}") from None
         self.max_bytes = max_bytes

@@ -290,7 +290,7 @@ class Search:
         if not roots:
             raise SearchError("there is no position to search: the list of states is empty")
         for tree, state in enumerate(roots):
-            if not isinstance(state, State) or state.game != self.game:  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(state, State) or (state.game is not self.game and state.game != self.game):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r}")
         self._check_unfinished(roots)
         forest, self._forest = self._forest, None
