@@ -48,7 +48,7 @@ class Reservation {
         mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
       throw std::runtime_error("cannot reserve " + std::to_string(total_bytes_) +
-                               " bytes of address space for search trees; set max_memory lower");
+                               " bytes of address space; set the limit lower");
     }
     base_ = static_cast<std::byte*>(memory);
     mark_dead(base_, total_bytes_);

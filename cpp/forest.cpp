@@ -614,7 +614,10 @@ void Forest::cancel(Batch& batch) {
     const Round& round = batch.rounds[static_cast<size_t>(i)];
     Tree& tree = trees_[static_cast<size_t>(round.tree)];
     for (const Leaf& leaf : round.leaves) tree.node(leaf.node).kind = NodeKind::kNew;
-    for (const Ref leaf : round.known) tree.node(leaf).kind = NodeKind::kNew;
+    for (const Ref leaf : round.known) {
+      tree.node(leaf).kind = NodeKind::kNew;
+      tree.node(leaf).value = 0.0f;
+    }
     for (const Ref leaf : round.simulations) {
       tree.unmark(leaf);
       tree.cancel_simulation();

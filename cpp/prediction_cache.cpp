@@ -235,10 +235,11 @@ PredictionCache::PredictionCache(size_t max_bytes, bool half_precision, int32_t 
     : max_bytes_(max_bytes),
       half_precision_(half_precision),
       is_canonical_(is_canonical),
-      place_mask_(place_bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << place_bits) - 1) {
+      place_mask_(place_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << (place_bits & 63)) - 1) {
   if (max_bytes < kMinShardBytes) {
     throw std::invalid_argument("a prediction cache needs at least " + std::to_string(kMinShardBytes) + " bytes");
   }
+  if (place_bits < 0 || place_bits > 64) throw std::invalid_argument("place_bits must be from 0 to 64");
   const size_t num_shards = std::clamp<size_t>(max_bytes / (size_t{1} << 18), 1, kMaxShards);
   memory_ = std::make_unique<Reservation>(static_cast<int32_t>(num_shards), max_bytes / num_shards);
   for (size_t i = 0; i < num_shards; ++i) {

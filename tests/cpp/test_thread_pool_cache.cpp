@@ -107,7 +107,7 @@ struct Out {
   Evaluation answer;
 };
 
-constexpr int32_t kTrees = 48;
+constexpr int32_t kTrees = 32;
 
 // Does to a forest what a search does, with a cache or without. `clumsiness`: one batch in so many is cancelled.
 struct Player {
@@ -116,7 +116,7 @@ struct Player {
   std::shared_ptr<PredictionCache> cache;
   int32_t num_out = 1;
   int32_t max_leaves = 64;
-  int64_t num_simulations = 50;
+  int64_t num_simulations = 24;
   int32_t clumsiness = 0;
   bool overlap = false;
   int64_t num_rows = 0, num_hits = 0, num_evaluations = 0;
@@ -211,6 +211,7 @@ void test_forest() {
       for (const size_t cache_bytes : {size_t{1} << 14, size_t{1} << 22}) {
         for (const int32_t num_threads : {1, 2, 4}) {
           for (const int32_t num_out : {1, 3}) {
+            if (num_threads == 1 && num_out == 3) continue;
             scene() = std::to_string(leaves) + " leaves, " + std::to_string(cache_bytes) + " bytes, " +
                       std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
             options.num_threads = num_threads;

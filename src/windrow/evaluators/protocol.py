@@ -16,6 +16,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from windrow.errors import EvaluatorError
+
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 Observations: TypeAlias = "FloatArray | Mapping[str, FloatArray]"
 """[K, *shape] float32, or one such array per named part. Valid only until the answer has been given: the search writes
@@ -122,7 +124,10 @@ def off_device(answer: Any) -> Any:
 
 def version_of(evaluator: object) -> int:
     """Which weights an evaluator has: it counts up in `version` if they can change, or has always the same."""
-    return int(getattr(evaluator, "version", 0))
+    version = getattr(evaluator, "version", 0)
+    if not isinstance(version, int) or not 0 <= version < 2**64:
+        raise EvaluatorError(f"an evaluator's version counts its weights, 0, 1, 2 and so on; this one says {version!r}")
+    return version
 
 
 def select_rows(observations: Observations, rows: npt.NDArray[np.intp]) -> Observations:

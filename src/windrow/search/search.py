@@ -60,6 +60,8 @@ class Search:
         self.config = SearchConfig() if config is None else config
         if not isinstance(self.config, SearchConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
+        if cache is not None and not isinstance(cache, PredictionCache):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"cache must be a PredictionCache, not {cache!r:.100}")
         self.cache = cache
         if cache is None and self.config.cache_memory:
             self.cache = PredictionCache(self.config.cache_memory)
