@@ -22,19 +22,33 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 32);
 }
 
-// Round to nearest even; priors are in [0, 1], so there is no infinity and no sign.
+// Half precision: 1 bit of sign, 5 of exponent, 10 of mantissa. Rounds to nearest, ties to even; numbers too large
+// become the largest there is, so that what is finite stays finite.
 uint16_t to_half(float x) {
-  // Half precision has 5 bits of exponent: below 2^-14 numbers are multiples of 2^-24.
-  if (x < 0x1p-14f) return static_cast<uint16_t>((x * 0x1p24f + 12582912.0f) - 12582912.0f);
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
+  const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  bits &= 0x7FFFFFFFu;
+  if (bits >= 0x7F800000u) return sign | (bits > 0x7F800000u ? 0x7E00u : 0x7C00u);  // NaN, infinity
+  if (bits >= 0x477FF000u) return sign | 0x7BFFu;
+  float magnitude;
+  std::memcpy(&magnitude, &bits, sizeof magnitude);
+  // Below 2^-14 numbers are multiples of 2^-24.
+  if (magnitude < 0x1p-14f) {
+    return sign | static_cast<uint16_t>((magnitude * 0x1p24f + 12582912.0f) - 12582912.0f);
+  }
   bits += 0xFFFu + ((bits >> 13) & 1u);
-  return static_cast<uint16_t>((bits >> 13) - (112u << 10));
+  return sign | static_cast<uint16_t>((bits >> 13) - (112u << 10));
 }
 
 float from_half(uint16_t half) {
-  if (half < 0x400) return static_cast<float>(half) * 0x1p-24f;
-  const uint32_t bits = (uint32_t{half} + (112u << 10)) << 13;
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16, rest = half & 0x7FFFu;
+  uint32_t bits = rest >= 0x7C00u ? (rest << 13) + (224u << 23) : (rest + (112u << 10)) << 13;
+  if (rest < 0x400u) {
+    const float magnitude = static_cast<float>(rest) * 0x1p-24f;
+    std::memcpy(&bits, &magnitude, sizeof bits);
+  }
+  bits |= sign;
   float x;
   std::memcpy(&x, &bits, sizeof x);
   return x;
@@ -94,7 +108,7 @@ class PredictionCache::Shard {
   void insert(PositionKey key, int32_t count, bool half_precision, const float* priors, float value) {
     const size_t size = static_cast<size_t>(count) * (half_precision ? sizeof(uint16_t) : sizeof(float));
     const size_t words = (sizeof(Entry) + size + 7) / 8;
-    if (2 * words > num_words_) return;
+    if (2 * words > num_words_ || count < 1 || count > UINT16_MAX) return;
     const std::lock_guard lock(mutex_);
     if (look_up(key) != nullptr) return;
     Entry& entry = *make_room(words);
@@ -202,8 +216,9 @@ class PredictionCache::Shard {
     ++counters_.evictions;
     used_words_ -= words;
     advance(tail_, words);
-    if (!oldest->was_used || num_words_ - head_ < words) return;
-    // Its own place has just become free, so there is room at the head; the two may overlap.
+    if (!oldest->was_used) return;
+    // Its own place has just become free, and entries are only dropped while the head is not behind the tail: so there
+    // is room at the head. The two may overlap.
     Entry* again = at(static_cast<uint32_t>(head_ + 1));
     std::memmove(again, oldest, words * 8);
     again->was_used = false;

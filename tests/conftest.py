@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import hypothesis
 import pytest
+
+# What windrow remembers between runs (which backend was fastest) is not to come from, or stay on, the user's machine.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="windrow-tests-")
 
 # "ci" draws the same cases every time: a failure on one machine is a failure on all. "explore" draws new ones, and
 # more of them: HYPOTHESIS_PROFILE=explore make test

@@ -39,10 +39,19 @@ TOP = len(LAYERS)
 # Files that exist for an optional package may import it at module level; that nothing loads them before they are used
 # is for test_import_is_light to see.
 OPTIONAL_IMPORTS = {
+    "evaluators/backends/export.py": {"torch"},
+    "evaluators/backends/onnx_runtime.py": {"onnxruntime"},
+    "evaluators/backends/openvino.py": {"openvino"},
+    "evaluators/backends/torch_cpu.py": {"torch"},
+    "evaluators/backends/torch_cuda.py": {"torch"},
+    "evaluators/jax.py": {"jax"},
     "evaluators/torch.py": {"torch"},
 }
 
-HEAVY = ["torch", "numba", "ray", "triton", "fastapi", "uvicorn", "jax", "onnxruntime", "pyspiel"]
+HEAVY = [
+    *("torch", "numba", "ray", "triton", "fastapi", "uvicorn", "pyspiel"),
+    *("jax", "onnx", "onnxruntime", "openvino", "nncf"),
+]
 
 
 def modules() -> list[Path]:

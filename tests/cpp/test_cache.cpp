@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arena.h"
 #include "check.h"
 #include "dice.h"
 #include "prediction_cache.h"
@@ -80,7 +81,7 @@ bool find(PredictionCache& cache, uint64_t number, int32_t count, uint64_t versi
 
 // --- The geometry of a cache of one shard, as prediction_cache.cpp has it ----------------------------------------
 
-size_t shard_bytes(size_t max_bytes) { return max_bytes / 64 * 64; }
+size_t shard_bytes(size_t max_bytes) { return Reservation(1, max_bytes).slice_bytes(); }
 size_t num_buckets(size_t max_bytes) { return shard_bytes(max_bytes) / 64; }
 size_t ring_words(size_t max_bytes) { return shard_bytes(max_bytes) / 8 - (num_buckets(max_bytes) + 1) / 2; }
 size_t words_of(int32_t count, size_t prior_bytes = sizeof(float)) {

@@ -9,8 +9,6 @@ from windrow.errors import MissingExtraError
 from windrow.evaluators.cache import CacheStats, CachingEvaluator, PredictionCache
 from windrow.evaluators.function import FunctionEvaluator, from_function
 from windrow.evaluators.hashing import HashEvaluator
-from windrow.evaluators.loading import load
-from windrow.evaluators.network import NetworkEvaluator
 from windrow.evaluators.protocol import (
     Done,
     Evaluation,
@@ -27,6 +25,8 @@ from windrow.evaluators.uniform import UniformEvaluator
 
 if TYPE_CHECKING:
     from windrow.evaluators.jax import JaxEvaluator, from_jax
+    from windrow.evaluators.loading import load
+    from windrow.evaluators.network import NetworkEvaluator
     from windrow.evaluators.torch import TorchEvaluator
 
 __all__ = [
@@ -55,23 +55,25 @@ __all__ = [
 ]
 
 
-# Name: (module, package it needs, extra that installs it).
-_LAZY = {
-    "TorchEvaluator": ("windrow.evaluators.torch", "torch", "torch"),
+# Name: (module, package it needs, extra that installs it). What needs no package is here for the time its import takes.
+_LAZY: dict[str, tuple[str, str, str]] = {
     "JaxEvaluator": ("windrow.evaluators.jax", "jax", "jax"),
+    "NetworkEvaluator": ("windrow.evaluators.network", "", ""),
+    "TorchEvaluator": ("windrow.evaluators.torch", "torch", "torch"),
     "from_jax": ("windrow.evaluators.jax", "jax", "jax"),
+    "load": ("windrow.evaluators.loading", "", ""),
 }
 _SPELLED = {"torch": "PyTorch", "jax": "JAX"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs an optional package when it is first asked for."""
+    """Load what is costly to import, or needs an optional package, when it is first asked for."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, package, extra = _LAZY[name]
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if error.name != package:
+        if not package or error.name != package:
             raise
         raise MissingExtraError(f'{name} needs {_SPELLED[package]}: pip install "windrow[{extra}]"') from error

@@ -58,7 +58,8 @@ class PredictionCache:
     """Priors and values of positions, within a number of bytes.
 
     A position is known by the 128 bits of its hash, and by the version of the network that evaluated it: new weights
-    need no clearing. May be shared by searches of the same game and evaluator, in several threads.
+    need no clearing. May be shared by searches of the same game *and evaluator*, in several threads: another network
+    needs a cache or a `version` of its own.
 
     Args:
         max_bytes: for everything, table included.
@@ -79,6 +80,14 @@ class PredictionCache:
         except (ValueError, TypeError, RuntimeError) as error:
             raise ConfigError(f"cannot make a prediction cache of {max_bytes!r} bytes: {error}") from None
         self.max_bytes = max_bytes
+        self._game: object = None
+
+    def claim(self, game: object) -> None:
+        """Keep the cache for one game: positions of another could have the same hash."""
+        if self._game is None:
+            self._game = game
+        elif self._game != game:
+            raise ConfigError(f"this cache holds positions of {self._game!r}; {game!r} needs one of its own")
 
     @property
     def stats(self) -> CacheStats:
@@ -134,7 +143,8 @@ class CachingEvaluator(Synchronous):
                 self._width = len(new_logits[0])
                 logits = np.empty((len(first), self._width), np.float32)
             logits[unknown], values[unknown] = new_logits, new_values
-            good = np.isfinite(new_values) & ~np.isnan(new_logits).any(axis=1)  # what is broken is not remembered
+            # What is broken is not remembered; -inf is a mask.
+            good = np.isfinite(new_values) & (new_logits < np.inf).all(axis=1)
             self.cache.native.insert_rows(
                 np.ascontiguousarray(keys[first[unknown[good]]]), version, new_logits[good], new_values[good]
             )

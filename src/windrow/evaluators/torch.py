@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +49,20 @@ class TorchEvaluator:
         self.module = module.to(self.device)
         self.dtype = dtype
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self._version = 0
+        self._weights: list[tuple[int, int]] = []
+
+    @property
+    def version(self) -> int:
+        """Counts up whenever it is read after a weight has changed, so that a cache does not serve old answers."""
+        tensors = chain(self.module.parameters(), self.module.buffers())
+        # PyTorch counts the changes of a tensor; one that was replaced is another object. Tensors made in inference
+        # mode are not counted, and not changed either.
+        weights = [(id(tensor), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
+        if weights != self._weights:
+            self._weights = weights
+            self._version += 1
+        return self._version
 
     @property
     def pipeline(self) -> int:

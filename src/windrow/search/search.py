@@ -65,6 +65,8 @@ class Search:
         self.cache = cache
         if cache is None and self.config.cache_memory:
             self.cache = PredictionCache(self.config.cache_memory)
+        if self.cache is not None:
+            self.cache.claim(game)
         self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
@@ -253,6 +255,7 @@ class Search:
             batch_fill=nn_positions / session.num_places if session.num_places else 0.0,
             evaluations=totals["evaluations"],
             cache_hits=totals["cache_hits"],
+            cache_bytes=self.cache.stats.bytes if self.cache is not None else 0,
             collisions=totals["collisions"],
             terminal_hits=totals["terminal_hits"],
             max_depth=totals["max_depth"],

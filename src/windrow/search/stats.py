@@ -36,6 +36,8 @@ class SearchStats:
     """Nodes expanded."""
     cache_hits: int
     """Nodes expanded with what the cache knew."""
+    cache_bytes: int
+    """Memory the cache has in use."""
     batch_fill: float
     """Rows evaluated as a share of the rows that the batches had room for."""
     collisions: int
@@ -62,6 +64,11 @@ class SearchStats:
     def saved_evaluations(self) -> int:
         """Nodes expanded without a row of their own: known to the cache, or equal to another in their batch."""
         return self.evaluations - self.nn_positions
+
+    @property
+    def cache_hit_rate(self) -> float:
+        """Share of the expanded nodes that the cache knew."""
+        return self.cache_hits / self.evaluations if self.evaluations else 0.0
 
     @property
     def simulations_per_second(self) -> float:

@@ -1,0 +1,56 @@
+"""Post-training quantization to 8 bits, by NNCF.
+
+Activations get the whole range that they take on positions of the game: cutting off the rarest, as is the default,
+makes the worst position worse (value errors of 0.008 instead of 0.004 in a trained network). Weights get a range per
+output channel. Bias correction is left out: it made no difference to the answers, and takes as long as all the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import EvaluatorError
+
+
+def quantize(model: Any, batches: Sequence[Sequence[npt.NDArray[np.float32]]]) -> Any:
+    """A quantized copy of an OpenVINO model, calibrated on batches of inputs."""
+    try:
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            nncf, ranges = _import_nncf()
+            nncf.set_log_level(logging.ERROR)
+            return nncf.quantize(
+                model,
+                nncf.Dataset([list(batch) if len(batch) > 1 else batch[0] for batch in batches]),
+                subset_size=len(batches),
+                advanced_parameters=nncf.AdvancedQuantizationParameters(
+                    disable_bias_correction=True,
+                    activations_range_estimator_params=ranges.RangeEstimatorParametersSet.MINMAX,
+                ),
+            )
+    except Exception as error:
+        raise EvaluatorError(f"the network cannot be quantized: {error}") from error
+
+
+def _import_nncf() -> tuple[Any, Any]:
+    """NNCF, and its module of range estimators, without the reports it sends home when it is imported as usual."""
+    switch = "NNCF_CI"
+    is_ours = "nncf" not in sys.modules and switch not in os.environ
+    if is_ours:
+        os.environ[switch] = "1"
+    try:
+        return import_module("nncf"), import_module("nncf.quantization.range_estimator")
+    finally:
+        if is_ours:
+            del os.environ[switch]

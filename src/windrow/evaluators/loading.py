@@ -1,0 +1,119 @@
+"""`load`: one function from a network to an evaluator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from windrow.errors import ConfigError
+from windrow.evaluators.backends.catalog import find_backend, select_backends
+from windrow.evaluators.backends.choice import choose
+from windrow.evaluators.backends.source import Input, check_inputs, game_inputs, open_source
+from windrow.evaluators.network import NetworkEvaluator
+from windrow.evaluators.positions import given_positions, random_positions
+from windrow.evaluators.protocol import Observations
+
+NUM_POSITIONS = 256
+"""To calibrate on, and as many others to compare on."""
+
+
+def load(
+    source: object,
+    *,
+    game: Any = None,
+    backend: str = "auto",
+    precision: str | None = None,
+    batch: int = 64,
+    num_threads: int | None = None,
+    device: str | None = None,
+    candidates: Sequence[str] | None = None,
+    max_update_s: float | None = None,
+    positions: Observations | None = None,
+    use_cache: bool = True,
+) -> NetworkEvaluator:
+    """An evaluator that runs a network in the runtime that does it fastest here, or in the one asked for.
+
+    Args:
+        source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it; or the path of an ONNX file, which
+            needs no PyTorch, or of a program saved by `torch.export.save` (.pt2). The weights are copied: give later
+            ones to the evaluator's `update`.
+        game: what it will be used for. Modules need it, since they do not say what they take; a file is checked
+            against it.
+        backend: "auto" measures what is installed and takes the fastest whose answers agree with float32 (see
+            `windrow.evaluators.backends.agreement`); `evaluator.choice` says what and why. Otherwise a name from
+            `windrow.evaluators.backends.catalog`.
+        precision: "f32", "bf16" or "int8" and no other. None: whatever the backend computes in, and for "auto" any that
+            agrees.
+        batch: rows in a typical call, for which "auto" measures: games times leaves per game.
+        num_threads: threads that evaluate, on the CPU. None: one per core this process may use.
+        device: "cpu" or "cuda" and no other, for "auto".
+        candidates: the backends that "auto" may choose from. None: all that are built in about a second, which leaves
+            out the compiled ones.
+        max_update_s: "auto" takes only a backend whose weights can be updated in this many seconds; for self-play
+            during training 0.05 is a good limit.
+        positions: observations to calibrate and compare on. None: from random play of `game`.
+        use_cache: whether "auto" may remember its measurements on disk, and use those remembered.
+
+    Raises:
+        MissingExtraError: a package is not installed; it names the extra.
+        EvaluatorError: the network cannot be read, exported or run, or does not fit the game.
+        ConfigError: there is no such backend or precision.
+    """
+    threads = _checked_threads(num_threads)
+    if isinstance(batch, bool) or batch < 1:
+        raise ConfigError(f"batch must be at least 1, not {batch!r}")
+    wanted = None if backend == "auto" else find_backend(backend, precision)
+    if wanted is not None:
+        wanted.require()  # before a module is exported for nothing
+    network = open_source(source, inputs=_given_inputs(game, positions))
+    if positions is not None:
+        given = given_positions(positions)
+        # Half to calibrate on, half to compare on.
+        network.calibration, network.held_out = (
+            given.part(slice(0, None, 2)),
+            given.part(slice(len(given) > 1, None, 2)),
+        )
+    elif game is not None:
+        network.calibration = random_positions(game, NUM_POSITIONS, seed=0)
+        network.held_out = random_positions(game, NUM_POSITIONS, seed=1)
+    if wanted is not None:
+        runner, choice = wanted.make(network, num_threads=threads), f"{wanted.name}: as asked for"
+        chosen = wanted
+    else:
+        chosen, runner, choice = choose(
+            network,
+            select_backends(precision=precision, device=device, names=candidates),
+            batch=batch,
+            num_threads=threads,
+            max_update_s=max_update_s,
+            use_cache=use_cache,
+        )
+    evaluator = NetworkEvaluator(network, runner, chosen, num_threads=threads, choice=choice)
+    return evaluator if game is None else evaluator.bind(game)
+
+
+def _given_inputs(game: Any, positions: Observations | None) -> tuple[Input, ...] | None:
+    """What the network will be given, if that is known."""
+    from_positions: tuple[Input, ...] | None = None
+    if isinstance(positions, Mapping):
+        from_positions = tuple(Input(name, part.shape[1:]) for name, part in positions.items())
+    elif positions is not None:
+        from_positions = (Input("", positions.shape[1:]),)
+    if game is None:
+        return from_positions
+    from_game = game_inputs(game.observation)
+    if from_positions is not None:
+        check_inputs(from_positions, from_game, label="positions", giver=repr(game))
+    return from_game
+
+
+def _checked_threads(num_threads: int | None) -> int:
+    if num_threads is None:
+        try:
+            return len(os.sched_getaffinity(0))
+        except AttributeError:  # not on Linux
+            return os.cpu_count() or 1
+    if isinstance(num_threads, bool) or num_threads < 1:
+        raise ConfigError(f"num_threads must be at least 1, not {num_threads!r}")
+    return num_threads

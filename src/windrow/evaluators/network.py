@@ -1,0 +1,170 @@
+"""A network in whichever runtime was chosen for it: what `windrow.evaluators.load` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import EvaluatorError
+from windrow.evaluators.backends.buckets import pad
+from windrow.evaluators.backends.catalog import Backend, Device, Precision
+from windrow.evaluators.backends.runner import Runner
+from windrow.evaluators.backends.source import Network, check_inputs, game_inputs
+from windrow.evaluators.backends.weights import check_weights, read_weights
+from windrow.evaluators.protocol import Observations, Pending, count_rows
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+_NUM_TRIAL_ROWS = 3
+
+
+class NetworkEvaluator:
+    """Evaluates with a network that a backend runs; made by `windrow.evaluators.load`.
+
+    The weights are a snapshot: `update` gives it new ones, and `version` counts how often. Use it from one thread at a
+    time.
+
+    backend: the name of the backend.
+    precision: what it computes in, "f32", "bf16" or "int8".
+    device: "cpu" or "cuda".
+    num_threads: threads that evaluate, on the CPU.
+    choice: what was chosen, and why, in words.
+    """
+
+    def __init__(self, network: Network, runner: Runner, backend: Backend, *, num_threads: int, choice: str) -> None:
+        self._network, self._runner = network, runner
+        self.backend: str = backend.name
+        self.precision: Precision = backend.precision
+        self.device: Device = backend.device
+        self.num_threads = num_threads
+        self.choice = choice
+        self._version = 0
+        self._bound: Any = None
+        self._num_actions = self._try_out()
+
+    def __repr__(self) -> str:
+        return f"<NetworkEvaluator {self.backend}, version {self._version}, of {self._network.label}>"
+
+    # --- Evaluating -------------------------------------------------------------------------------------------
+
+    @property
+    def pipeline(self) -> int:
+        """Batches best out at once: 2 where `submit` returns before the work is done."""
+        return self._runner.pipeline
+
+    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
+        """Memory for observations from which the backend reads fastest."""
+        return self._runner.allocate(shape)
+
+    def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
+        """Evaluate K positions: logits [K, A], values [K] or [K, 1]; blocks. The arrays are the caller's."""
+        num_rows = count_rows(observations)
+        logits, values = self._runner.run(self._arrange(observations, num_rows))
+        return logits[:num_rows], values[:num_rows]
+
+    def submit(self, observations: Observations) -> Pending:
+        """Begin to evaluate K positions. They must stay as they are until `result` has returned."""
+        num_rows = count_rows(observations)
+        return _Cut(self._runner.start(self._arrange(observations, num_rows)), num_rows)
+
+    def bind(self, game: Any) -> NetworkEvaluator:
+        """This evaluator, if it takes what `game` gives; a search asks before it begins."""
+        if self._bound is None or (self._bound is not game and self._bound != game):
+            taken = self._network.inputs
+            check_inputs(taken, game_inputs(game.observation), label=self._network.label, giver=repr(game))
+            if self._num_actions != game.num_actions:
+                raise EvaluatorError(
+                    f"{self._network.label} has logits for {self._num_actions} actions, but {game!r} has "
+                    f"{game.num_actions}: it was made for another game"
+                )
+            self._bound = game
+        return self
+
+    # --- Weights ----------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """How often the weights were updated."""
+        return self._version
+
+    def weight_names(self) -> frozenset[str]:
+        """The weights that `update` needs."""
+        return frozenset(self._runner.weight_shapes())
+
+    def update(self, weights: object) -> None:
+        """Go on with other weights of the same network: a module, or a mapping of names to tensors or arrays.
+
+        Batches that are out keep the weights they were submitted with. If the weights do not fit, nothing changes.
+
+        Raises:
+            EvaluatorError: they are not the weights of this network.
+        """
+        shapes = self._runner.weight_shapes()
+        given = read_weights(weights)
+        fitting = check_weights(given, shapes, others=self._network.state_names, label=self._network.label)
+        self._runner.update(fitting)
+        self._version += 1
+
+    def close(self) -> None:
+        """Free what the runtime holds; may be called more than once."""
+        self._runner.close()
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _arrange(self, observations: Observations, num_rows: int) -> list[FloatArray]:
+        """One contiguous array per input, padded to the size the backend wants."""
+        if isinstance(observations, Mapping):
+            try:
+                parts = [observations[part.name] for part in self._network.inputs]
+            except KeyError as error:
+                names = ", ".join(part.name or "one array" for part in self._network.inputs)
+                raise EvaluatorError(f"the network takes {names}, but {', '.join(observations)} was given") from error
+        else:
+            parts = [observations]
+        buckets = self._runner.buckets
+        size = num_rows if buckets is None else buckets.fit(num_rows)
+        if size == num_rows:
+            return [np.ascontiguousarray(part, np.float32) for part in parts]
+        padded = [self._runner.allocate((size, *part.shape[1:])) for part in parts]
+        for part, target in zip(parts, padded, strict=True):
+            pad(part, num_rows, target)
+        return padded
+
+    def _try_out(self) -> int:
+        """Evaluate a few rows and see that the answer has the right form; returns A."""
+        network = self._network
+        if network.held_out is not None:
+            observations = network.held_out.repeat(_NUM_TRIAL_ROWS)
+        else:
+            parts = {
+                part.name: np.zeros((_NUM_TRIAL_ROWS, *(dim or 1 for dim in part.shape)), np.float32)
+                for part in network.inputs
+            }
+            observations = parts if network.is_named else parts[""]
+        try:
+            logits, values = self.evaluate(observations)
+        except EvaluatorError:
+            raise
+        except Exception as error:
+            shapes = " and ".join(map(str, network.inputs))
+            raise EvaluatorError(f"{network.label} fails on {shapes}: {type(error).__name__}: {error}") from error
+        if logits.ndim != 2 or len(logits) != _NUM_TRIAL_ROWS or values.shape not in ((len(logits),), (len(logits), 1)):
+            raise EvaluatorError(
+                f"{network.label} answers {_NUM_TRIAL_ROWS} positions with shapes {logits.shape} and {values.shape}: "
+                f"logits [{_NUM_TRIAL_ROWS}, A] and values [{_NUM_TRIAL_ROWS}] are needed, in this order"
+            )
+        return logits.shape[1]
+
+
+class _Cut:
+    """A batch on its way, without the rows it was padded with."""
+
+    def __init__(self, pending: Pending, num_rows: int) -> None:
+        self._pending, self._num_rows = pending, num_rows
+
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        logits, values = self._pending.result()
+        return logits[: self._num_rows], values[: self._num_rows]
