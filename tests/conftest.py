@@ -9,7 +9,8 @@ import hypothesis
 import pytest
 
 # What windrow remembers between runs (which backend was fastest) is not to come from, or stay on, the user's machine.
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="windrow-tests-")
+_CACHE = tempfile.TemporaryDirectory(prefix="windrow-tests-")
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 # "ci" draws the same cases every time: a failure on one machine is a failure on all. "explore" draws new ones, and
 # more of them: HYPOTHESIS_PROFILE=explore make test
