@@ -12,6 +12,7 @@
 // One caller at a time; the work inside a call is spread over the thread pool, tree by tree.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -131,6 +132,12 @@ class Forest {
 
  private:
   struct Cursor;
+  class Timer;
+
+  // Marks are 16 bits wide.
+  static constexpr int32_t kMaxInFlight = 65535;
+  // Descents a thread has under way at once: enough to hide the latency of memory behind one another.
+  static constexpr int32_t kInterleave = 8;
 
   static size_t slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory);
   Batch& take_batch();
@@ -171,5 +178,30 @@ class Forest {
   uint64_t model_version_ = 0;
   ThreadPool pool_;
 };
+
+// Adds the time from its making to its end to a total.
+class Forest::Timer {
+ public:
+  explicit Timer(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// fn(round) for the rounds [begin, end) of a batch, fetching the leaves of rounds ahead.
+template <class Fn>
+void Forest::for_each_round(const Batch& batch, int32_t begin, int32_t end, const Fn& fn) {
+  for (int32_t i = begin; i < end; ++i) {
+    if (i + kInterleave < end) {
+      const Round& ahead = batch.rounds[static_cast<size_t>(i + kInterleave)];
+      if (!ahead.leaves.empty()) trees_[static_cast<size_t>(ahead.tree)].prefetch(ahead.leaves.front().node);
+    }
+    fn(batch.rounds[static_cast<size_t>(i)]);
+  }
+}
 
 }  // namespace windrow
