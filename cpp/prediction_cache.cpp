@@ -99,7 +99,7 @@ class PredictionCache::Shard {
         std::memcpy(&half, stored + i * sizeof half, sizeof half);
         priors[i] = from_half(half);
       }
-    } else {
+    } else if (count > 0) {
       std::memcpy(priors, stored, static_cast<size_t>(count) * sizeof(float));
     }
     return true;
@@ -108,7 +108,7 @@ class PredictionCache::Shard {
   void insert(PositionKey key, int32_t count, bool half_precision, const float* priors, float value) {
     const size_t size = static_cast<size_t>(count) * (half_precision ? sizeof(uint16_t) : sizeof(float));
     const size_t words = (sizeof(Entry) + size + 7) / 8;
-    if (2 * words > num_words_ || count < 1 || count > UINT16_MAX) return;
+    if (2 * words > num_words_ || count > UINT16_MAX) return;
     const std::lock_guard lock(mutex_);
     if (look_up(key) != nullptr) return;
     Entry& entry = *make_room(words);
@@ -119,7 +119,7 @@ class PredictionCache::Shard {
         const uint16_t half = to_half(priors[i]);
         std::memcpy(stored + i * sizeof half, &half, sizeof half);
       }
-    } else {
+    } else if (size > 0) {
       std::memcpy(stored, priors, size);
     }
     link(entry);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -54,7 +55,7 @@ class Runner(Protocol):
         ...
 
 
-class BlockingRunner:
+class BlockingRunner(ABC):
     """Base for runtimes that work in the calling thread.
 
     They get no thread of their own: in a search with a network worth evaluating, selection is less than one hundredth
@@ -65,9 +66,9 @@ class BlockingRunner:
     buckets: Buckets | None = None
     pipeline: int = 1
 
+    @abstractmethod
     def run(self, inputs: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """(logits [K, A], values [K] or [K, 1]); blocks."""
-        raise NotImplementedError
 
     def start(self, inputs: Sequence[FloatArray]) -> Pending:
         """`run`, already done."""
