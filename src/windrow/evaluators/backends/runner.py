@@ -78,5 +78,5 @@ class BlockingRunner(ABC):
         """Plain memory."""
         return np.empty(shape, np.float32)
 
-    def close(self) -> None:
-        """Nothing to free beyond the object itself."""
+    def close(self) -> None:  # noqa: B027 - most have nothing to free beyond the object itself
+        """Free what the object holds."""
