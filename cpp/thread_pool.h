@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -74,19 +75,22 @@ class ThreadPool {
   }
 
  private:
-  // About twenty microseconds: longer than the gaps within a round, shorter than any network.
-  static constexpr int32_t kLooks = 1000;
+  // Longer than the gaps within a round, shorter than any network.
+  static constexpr std::chrono::microseconds kLookOut{50};
 
   template <class Condition>
   static bool look_out_for(const Condition& is_true) {
-    for (int32_t i = 0; i < kLooks; ++i) {
-      if (is_true()) return true;
+    const auto end = std::chrono::steady_clock::now() + kLookOut;
+    do {
+      for (int32_t i = 0; i < 64; ++i) {
+        if (is_true()) return true;
 #if defined(__x86_64__)
-      __builtin_ia32_pause();
+        __builtin_ia32_pause();
 #elif defined(__aarch64__)
-      asm volatile("yield");
+        asm volatile("yield");
 #endif
-    }
+      }
+    } while (std::chrono::steady_clock::now() < end);
     return is_true();
   }
 

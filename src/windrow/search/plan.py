@@ -18,7 +18,7 @@ ENGINES: dict[str, Callable[[Session], Iterator[None]]] = {
     "vectorized": run_vectorized,
 }
 
-_MIN_TREES_PER_THREAD = 64
+_MIN_TREES_PER_THREAD = 128
 """Below this a thread would wait longer for its wake-up than it works."""
 
 
