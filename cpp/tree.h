@@ -286,7 +286,6 @@ class Tree {
   int64_t num_expanded() const { return num_expanded_; }
   size_t bytes() const { return used_lines_ * kLineBytes; }
   int32_t index() const { return index_; }
-  RandomKey key() const { return key_; }
   // Where the next node will be made.
   void prefetch_free() const { prefetch(static_cast<Ref>(used_lines_)); }
   void prefetch(Ref ref) const {

@@ -39,6 +39,7 @@ class Session:
         forest, port = self.forest, self.port
         idle = port.buffers(depth, num_rows=max(max_leaves, self.leaves_per_tree))
         out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
+        is_finished = False
         try:
             while True:
                 while len(out) < depth:
@@ -56,11 +57,12 @@ class Session:
                     forest.complete(batch, *port.receive(ticket))
                     idle.append(buffer)
                 elif not forest.has_work(first, last):
+                    is_finished = True
                     return
                 yield
         finally:
             forest.cancel_all()
-            if out:
+            if not is_finished:
                 port.discard_buffers()
             for _, _, ticket in out:
                 _settle(ticket)
