@@ -42,7 +42,9 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   }
   if (cache_ != nullptr && cache_->is_canonical()) canonizer_ = std::make_unique<Canonizer>(game);
   if (!(options.rules.c_puct >= 0.0f)) throw std::invalid_argument("c_puct must not be negative");
+  if (options.gumbel.max_considered < 0) throw std::invalid_argument("max_considered must not be negative");
   trees_.reserve(static_cast<size_t>(num_trees));
+  is_finished_.resize(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
     trees_.emplace_back(game_, i, reservation_.slice(i), reservation_.slice_bytes());
   }
@@ -87,14 +89,47 @@ void Forest::advance(int32_t tree, int32_t action) {
 
 void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version) {
   model_version_ = model_version;
-  for (int32_t i = first; i < last; ++i) {
-    Tree& tree = idle_tree(i, "begin a search of");
-    if (!tree.is_planted()) throw std::logic_error("cannot begin a search of a tree that has no root");
-    tree.begin(num_simulations, {options_.seed, static_cast<uint32_t>(i), move});
-    if (tree.node(tree.root()).kind == NodeKind::kExpanded && options_.dirichlet_fraction > 0.0f) {
-      tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
-    }
+  for (int32_t i = first; i < last; ++i) begin({i, num_simulations, static_cast<uint32_t>(i), move, true});
+}
+
+void Forest::begin(std::span<const SearchOrder> orders, uint64_t model_version) {
+  model_version_ = model_version;
+  for (const SearchOrder& order : orders) begin(order);
+}
+
+void Forest::begin(const SearchOrder& order) {
+  Tree& tree = idle_tree(order.tree, "begin a search of");
+  if (!tree.is_planted()) throw std::logic_error("cannot begin a search of a tree that has no root");
+  tree.begin(order.num_simulations, {options_.seed, order.key, order.move}, order.explores);
+  const NodeKind kind = tree.node(tree.root()).kind;
+  if (options_.gumbel.max_considered > 0 && kind != NodeKind::kOver) {
+    tree.begin_gumbel(options_.gumbel, order.explores ? options_.gumbel.scale : 0.0f);
   }
+  if (kind == NodeKind::kExpanded) mix_noise(tree);
+  is_finished_[static_cast<size_t>(order.tree)] = 0;
+  note_if_finished(tree);
+}
+
+void Forest::mix_noise(Tree& tree) {
+  if (options_.dirichlet_fraction > 0.0f) tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+}
+
+// A tree is finished when it has an answer and nothing left to do, and nothing of it is out.
+void Forest::note_if_finished(const Tree& tree) {
+  const NodeKind kind = tree.node(tree.root()).kind;
+  if (tree.num_batches_out == 0 && tree.remaining() == 0 && kind != NodeKind::kNew) {
+    is_finished_[static_cast<size_t>(tree.index())] = 1;
+  }
+}
+
+std::vector<int32_t> Forest::take_finished() {
+  std::vector<int32_t> finished;
+  for (size_t i = 0; i < is_finished_.size(); ++i) {
+    if (is_finished_[i] == 0) continue;
+    is_finished_[i] = 0;
+    finished.push_back(static_cast<int32_t>(i));
+  }
+  return finished;
 }
 
 void Forest::stop() {
@@ -137,7 +172,9 @@ void Forest::give_back(Batch& batch) {
 
 void Forest::release_trees(Batch& batch) {
   for (int32_t i = 0; i < batch.num_rounds; ++i) {
-    --trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)].num_batches_out;
+    Tree& tree = trees_[static_cast<size_t>(batch.rounds[static_cast<size_t>(i)].tree)];
+    --tree.num_batches_out;
+    note_if_finished(tree);
   }
   batch.num_rounds = 0;
 }

@@ -23,6 +23,7 @@
 #include "arena.h"
 #include "canonical.h"
 #include "game.h"
+#include "gumbel.h"
 #include "prediction_cache.h"
 #include "rules.h"
 #include "thread_pool.h"
@@ -37,6 +38,7 @@ struct ForestOptions {
   int32_t max_depth = 0;         // 0: no limit
   double dirichlet_alpha = 1.0;
   float dirichlet_fraction = 0.0f;
+  GumbelOptions gumbel;  // instead of noise in the root's priors
   uint64_t seed = 0;
   int32_t num_threads = 1;
   size_t max_memory = size_t{1} << 30;
@@ -49,6 +51,15 @@ struct Leaf {
   bool is_owner = true;  // else an equal position elsewhere in the batch brings the row
   PositionKey key = {};  // if there is a cache
   int32_t symmetry = 0;  // if its keys are canonical: the image that gave the key
+};
+
+// What one search of one tree is to be.
+struct SearchOrder {
+  int32_t tree = 0;
+  int64_t num_simulations = 0;
+  uint32_t key = 0;  // with `move` and the forest's seed, the key of the search's random numbers
+  uint32_t move = 0;
+  bool explores = true;  // else there is no noise at the root
 };
 
 struct Round {
@@ -102,6 +113,10 @@ class Forest {
   // tree it is the key of the search's random numbers.
   // `model_version` is part of the cache's keys.
   void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version = 0);
+  // The same for any trees, each as it is ordered, while others go on.
+  void begin(std::span<const SearchOrder> orders, uint64_t model_version);
+  // Trees whose search has ended since the last call, ascending.
+  std::vector<int32_t> take_finished();
 
   // Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
   void stop();
@@ -143,6 +158,9 @@ class Forest {
   Batch& take_batch();
   void give_back(Batch& batch);
   void release_trees(Batch& batch);
+  void begin(const SearchOrder& order);
+  void mix_noise(Tree& tree);
+  void note_if_finished(const Tree& tree);
   bool is_ready(const Tree& tree, bool overlap) const;
   int32_t choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap, int32_t num_left);
   template <InFlight kRule>
@@ -168,6 +186,7 @@ class Forest {
   const ForestOptions options_;
   Reservation reservation_;
   std::vector<Tree> trees_;
+  std::vector<uint8_t> is_finished_;  // by tree: its search has ended, and take_finished has not told
   std::vector<std::unique_ptr<Batch>> batches_;
   int64_t next_serial_ = 0;
   int32_t num_batches_out_ = 0;

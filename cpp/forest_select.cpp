@@ -227,9 +227,7 @@ bool Forest::end_round(Cursor& cursor, const Batch& batch) {
 
 void Forest::expand(Tree& tree, Ref leaf, float value) {
   tree.expand(leaf, value);
-  if (leaf == tree.root() && options_.dirichlet_fraction > 0.0f) {
-    tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
-  }
+  if (leaf == tree.root()) mix_noise(tree);
 }
 
 Round& Forest::round_of(int32_t slot, int32_t tree) {
@@ -273,7 +271,9 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
     switch (node.kind) {
       case NodeKind::kExpanded: {
         if (cursor.depth == max_depth) return end_simulation(cursor, *cursor.round);
-        const Ref child = tree.step_down<kRule>(cursor.at, options_.rules);
+        const bool is_gumbel = cursor.depth == 0 && options_.gumbel.max_considered > 0;
+        const Ref child =
+            is_gumbel ? tree.step_down_gumbel(cursor.at) : tree.step_down<kRule>(cursor.at, options_.rules);
         if (child == kNone) {
           tree.unmark(cursor.at);
           tree.set_full();

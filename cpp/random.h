@@ -29,12 +29,12 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t 
 }
 
 // What a stream is for; streams of different purposes are independent.
-enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2 };
+enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2, kGumbel = 3 };
 
 // Whose random numbers: one search of one tree.
 struct RandomKey {
   uint64_t seed = 0;
-  uint32_t tree = 0;
+  uint32_t tree = 0;  // or which game of many
   uint32_t move = 0;  // how many searches this tree has had before
 };
 

@@ -28,6 +28,7 @@
 
 #include "arena.h"
 #include "game.h"
+#include "gumbel.h"
 #include "random.h"
 #include "rules.h"
 
@@ -120,16 +121,17 @@ class Tree {
   }
 
   // Starts one search of the present root.
-  void begin(int64_t num_simulations, RandomKey key) {
+  void begin(int64_t num_simulations, RandomKey key, bool explores = true) {
     budget_ = num_simulations;
     started_ = 0;
     key_ = key;
+    explores_ = explores;
     is_full_ = false;
     is_stopped_ = false;
     counters = {};
   }
 
-  // Mixes the present search's noise into the expanded root's priors, in place of an earlier search's.
+  // Mixes the present search's noise, if it has any, into the expanded root's priors, in place of an earlier search's.
   void mix_noise(double alpha, float fraction) {
     Node& root = node(root_);
     const std::span<float> priors(priors_of(root), root.num_edges);
@@ -138,7 +140,25 @@ class Tree {
     } else {
       std::copy(clean_root_priors_.begin(), clean_root_priors_.end(), priors.begin());
     }
-    mix_root_noise(key_, alpha, fraction, actions(root), priors);
+    if (explores_) mix_root_noise(key_, alpha, fraction, actions(root), priors);
+  }
+
+  // Lets the present search spend its simulations at the root by sequential halving.
+  void begin_gumbel(const GumbelOptions& options, float scale) {
+    const Node& root = node(root_);
+    gumbel_.begin(options, scale, key_, budget_, actions(root),
+                  root.is_open ? visits(root) : std::span<const int32_t>());
+  }
+  // The action that such a search would play.
+  int32_t gumbel_action() const {
+    const Node& root = node(root_);
+    const std::vector<int32_t> nothing(root.num_edges);
+    return actions(root)[static_cast<size_t>(gumbel_.best_edge(root_edges(nothing)))];
+  }
+  // The policy that such a search found, over the root's legal actions.
+  std::vector<float> gumbel_policy() const {
+    const std::vector<int32_t> nothing(node(root_).num_edges);
+    return gumbel_.policy(root_edges(nothing));
   }
 
   // Moves the root to the child under `action`, keeping its subtree. A child never reached becomes a fresh root.
@@ -161,26 +181,20 @@ class Tree {
   // the node had to be opened.
   template <InFlight kRule>
   Ref step_down(Ref& at, const Rules& rules) {
-    if (!node(at).is_open) {
-      const Ref opened = open(at);
-      if (opened == kNone) return kNone;
-      at = opened;
-    }
-    Node& from = node(at);
+    if (!make_open(at)) return kNone;
+    const Node& from = node(at);
     const float first_play =
         rules.first_play == FirstPlay::kValue
             ? rules.first_play_value
             : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
     const float root = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    const int32_t edge = best_edge<kRule>(statistics_of(from), rules.c_puct, root, rules.virtual_loss, first_play);
-    Ref child = children_of(from)[edge];
-    if (child == kNone) {
-      child = make_child(at, edge);
-      if (child == kNone) return kNone;
-    }
-    ++from.in_flight;
-    ++in_flight_of(from)[edge];
-    return child;
+    return follow(at, best_edge<kRule>(statistics_of(from), rules.c_puct, root, rules.virtual_loss, first_play));
+  }
+
+  // The same from a root whose search was begun by `begin_gumbel`.
+  Ref step_down_gumbel(Ref& at) {
+    if (!make_open(at)) return kNone;
+    return follow(at, gumbel_.next_edge(root_edges({}), started_));
   }
 
   // Takes the marks of a simulation that ended at `leaf` away again.
@@ -305,6 +319,32 @@ class Tree {
   int32_t num_batches_out = 0;
 
  private:
+  bool make_open(Ref& at) {
+    if (node(at).is_open) return true;
+    const Ref opened = open(at);
+    if (opened == kNone) return false;
+    at = opened;
+    return true;
+  }
+  // Marks an edge of an open node in flight and returns the child it leads to; kNone if there is no memory for one.
+  Ref follow(Ref at, int32_t edge) {
+    Node& from = node(at);
+    Ref child = children_of(from)[edge];
+    if (child == kNone) {
+      child = make_child(at, edge);
+      if (child == kNone) return kNone;
+    }
+    ++from.in_flight;
+    ++in_flight_of(from)[edge];
+    return child;
+  }
+  // The root's edges; of a root that is not open, with `nothing` for its visits.
+  RootEdges root_edges(std::span<const int32_t> nothing) const {
+    const Node& root = node(root_);
+    if (!root.is_open) return {priors(root), nothing, {}, {}, root.value};
+    return {priors(root), visits(root), value_sums(root), edges_in_flight(root), root.value};
+  }
+
   // A mark is 16 bits wide; Forest keeps the number of simulations in flight below that.
   EdgeStatistics statistics_of(const Node& n) const {
     return {n.num_slots(), value_sums_of(n), priors_of(n), visits_of(n), in_flight_of(n)};
@@ -352,12 +392,14 @@ class Tree {
   std::vector<int32_t> legal_;     // scratch
 
   Ref root_ = kNone;
+  GumbelRoot gumbel_;
   std::vector<float> clean_root_priors_;  // the root's priors before noise; empty while they have none
   size_t used_lines_ = 0;
   int64_t num_nodes_ = 0;
   int64_t num_expanded_ = 0;
 
   RandomKey key_;
+  bool explores_ = true;
   int64_t budget_ = 0;
   int64_t started_ = 0;
   bool is_full_ = false;     // there is no memory for another node

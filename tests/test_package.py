@@ -24,12 +24,15 @@ LAYERS = [
     {"_core", "errors"},
     {"numerics"},
     {"games"},
+    {"settings"},
     {"evaluators"},
     {"config"},
     {"reference"},
     {"search"},
     {"tensor"},
     {"inference"},
+    {"nets"},
+    {"play"},
     {"train"},
     {"cli", "web"},
 ]
@@ -49,7 +52,7 @@ OPTIONAL_IMPORTS = {
 }
 
 HEAVY = [
-    *("torch", "numba", "ray", "triton", "fastapi", "uvicorn", "pyspiel"),
+    *("torch", "safetensors", "tensorboard", "numba", "ray", "triton", "fastapi", "uvicorn", "pyspiel"),
     *("jax", "onnx", "onnxruntime", "openvino", "nncf"),
 ]
 

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "../rollout.h"
+#include "arrays.h"
 #include "bind.h"
+#include "bound_forest.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,36 +28,11 @@ using ConstLogits = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::devi
 using ConstValues = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstStates = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// A vector handed to Python as an array that owns it.
-template <class T, class... Shape>
-nb::ndarray<nb::numpy, T> to_array(std::vector<T> values, Shape... shape) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = owned->data();
-  nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T>(data, {static_cast<size_t>(shape)...}, owner);
-}
-
-template <class To, class From>
-nb::ndarray<nb::numpy, To> copy_array(std::span<const From> values) {
-  return to_array<To>(std::vector<To>(values.begin(), values.end()), values.size());
-}
-
 // A batch that is out, as Python holds it.
 struct BatchHandle {
   int32_t slot;
   int64_t serial;
   int32_t num_rows;
-};
-
-// A forest, the game it plays, its cache, and a guard against two Python threads inside it at once.
-struct BoundForest {
-  std::shared_ptr<NamedGame> game;
-  Forest forest;
-  std::atomic_flag is_busy = ATOMIC_FLAG_INIT;
-
-  BoundForest(std::shared_ptr<NamedGame> the_game, int32_t num_trees, const ForestOptions& options,
-              std::shared_ptr<PredictionCache> cache)
-      : game(std::move(the_game)), forest(game->table(), num_trees, options, std::move(cache)) {}
 };
 
 // The cache behind a Python object, kept alive by it; null for None.
@@ -67,30 +44,6 @@ std::shared_ptr<PredictionCache> shared_cache(const nb::object& cache) {
             Py_DECREF(owner);
           }};
 }
-
-// Holds the forest: nobody else may use it meanwhile.
-class Holding {
- public:
-  explicit Holding(BoundForest& bound) : bound_(bound) {
-    if (bound_.is_busy.test_and_set()) throw std::logic_error("a forest can be used from one thread at a time");
-  }
-  ~Holding() { bound_.is_busy.clear(); }
-  Holding(const Holding&) = delete;
-  Holding& operator=(const Holding&) = delete;
-
- private:
-  BoundForest& bound_;
-};
-
-// Holds the forest and not the GIL.
-class Working {
- public:
-  explicit Working(BoundForest& bound) : holding_(bound) {}
-
- private:
-  Holding holding_;
-  nb::gil_scoped_release no_gil_;
-};
 
 Batch& batch_of(BoundForest& bound, const BatchHandle& handle) {
   Batch& batch = bound.forest.batch(handle.slot);
@@ -115,125 +68,10 @@ const std::byte* state_bytes(const GameTable& game, const nb::bytes& state) {
   return static_cast<const std::byte*>(state.data());
 }
 
-// One node as plain arrays over its legal actions.
-struct NodeView {
-  std::string kind;
-  int32_t to_play;
-  int32_t visits;
-  int32_t in_flight;
-  float value;
-  double value_sum;
-  nb::ndarray<nb::numpy, int32_t> actions;
-  nb::ndarray<nb::numpy, float> priors;
-  nb::ndarray<nb::numpy, int32_t> edge_visits;
-  nb::ndarray<nb::numpy, double> edge_value_sums;
-  nb::ndarray<nb::numpy, int32_t> edges_in_flight;
-};
-
-NodeView view(const Tree& tree, Ref ref) {
-  static constexpr const char* kKinds[] = {"new", "waiting", "expanded", "over", "moved"};
-  const Node& node = tree.node(ref);
-  // Edges that no simulation has passed have no statistics yet: zeros.
-  const std::vector<int32_t> none(node.num_edges, 0);
-  return {kKinds[static_cast<size_t>(node.kind)],
-          node.to_play,
-          node.visits,
-          node.in_flight,
-          node.value,
-          node.value_sum,
-          copy_array<int32_t>(tree.actions(node)),
-          copy_array<float>(tree.priors(node)),
-          node.is_open ? copy_array<int32_t>(tree.visits(node)) : copy_array<int32_t>(std::span<const int32_t>(none)),
-          node.is_open ? copy_array<double>(tree.value_sums(node)) : copy_array<double>(std::span<const int32_t>(none)),
-          node.is_open ? copy_array<int32_t>(tree.edges_in_flight(node))
-                       : copy_array<int32_t>(std::span<const int32_t>(none))};
-}
-
-const Tree& planted_tree(const BoundForest& bound, int32_t index) {
-  const Tree& tree = bound.forest.tree(index);
-  if (!tree.is_planted()) throw std::logic_error("the tree has no root yet");
-  return tree;
-}
-
 void check_range(const BoundForest& bound, int32_t first, int32_t last) {
   if (first < 0 || last > bound.forest.num_trees() || first >= last) {
     throw std::invalid_argument("not a range of trees");
   }
-}
-
-nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int32_t>& path) {
-  const Holding holding(bound);
-  const Tree& tree = planted_tree(bound, index);
-  const Ref ref = tree.find(path);
-  return ref == kNone ? nb::none() : nb::cast(view(tree, ref));
-}
-
-// What the roots of [first, last) have found, as dense arrays; zeros where an action is illegal or was never tried.
-nb::tuple roots(BoundForest& bound, int32_t first, int32_t last) {
-  const Holding holding(bound);
-  check_range(bound, first, last);
-  const size_t count = static_cast<size_t>(last - first), width = static_cast<size_t>(bound.forest.game().num_actions);
-  std::vector<int32_t> visits(count * width);
-  std::vector<float> priors(count * width), qs(count * width), values(count);
-  std::vector<std::vector<int32_t>> lines;
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, first + static_cast<int32_t>(row));
-    const Node& root = tree.node(tree.root());
-    lines.push_back(tree.principal_variation());
-    if (root.kind != NodeKind::kExpanded) {
-      for (const uint16_t action : tree.actions(root)) priors[row * width + action] = 1.0f / root.num_edges;
-      continue;
-    }
-    values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
-    for (size_t edge = 0; edge < root.num_edges; ++edge) {
-      const size_t cell = row * width + tree.actions(root)[edge];
-      const int32_t edge_visits = root.is_open ? tree.visits(root)[edge] : 0;
-      visits[cell] = edge_visits;
-      priors[cell] = tree.priors(root)[edge];
-      if (edge_visits > 0) {
-        qs[cell] = static_cast<float>(tree.value_sums(root)[edge]) / static_cast<float>(edge_visits);
-      }
-    }
-  }
-  return nb::make_tuple(to_array(std::move(visits), count, width), to_array(std::move(priors), count, width),
-                        to_array(std::move(qs), count, width), to_array(std::move(values), count), lines);
-}
-
-// Sums over the trees of [first, last).
-nb::dict totals(BoundForest& bound, int32_t first, int32_t last) {
-  const Holding holding(bound);
-  check_range(bound, first, last);
-  TreeCounters sum;
-  int64_t nodes = 0, expanded = 0;
-  size_t bytes = 0;
-  int32_t full = 0;
-  for (int32_t i = first; i < last; ++i) {
-    const Tree& tree = bound.forest.tree(i);
-    sum.simulations += tree.counters.simulations;
-    sum.evaluations += tree.counters.evaluations;
-    sum.cache_hits += tree.counters.cache_hits;
-    sum.collisions += tree.counters.collisions;
-    sum.terminal_hits += tree.counters.terminal_hits;
-    sum.depth_sum += tree.counters.depth_sum;
-    sum.max_depth = std::max(sum.max_depth, tree.counters.max_depth);
-    nodes += tree.num_nodes();
-    expanded += tree.num_expanded();
-    bytes += tree.bytes();
-    full += tree.is_full() ? 1 : 0;
-  }
-  nb::dict result;
-  result["simulations"] = sum.simulations;
-  result["evaluations"] = sum.evaluations;
-  result["cache_hits"] = sum.cache_hits;
-  result["collisions"] = sum.collisions;
-  result["terminal_hits"] = sum.terminal_hits;
-  result["depth_sum"] = sum.depth_sum;
-  result["max_depth"] = sum.max_depth;
-  result["nodes"] = nodes;
-  result["expanded"] = expanded;
-  result["bytes"] = bytes;
-  result["full_trees"] = full;
-  return result;
 }
 
 // Python exceptions whose args are (message, tree, actions), for the caller to turn into words about the position.
@@ -261,26 +99,15 @@ void bind_forest(nb::module_& m) {
   nb::class_<BatchHandle>(m, "Batch", "Leaves that are out for evaluation.")
       .def_ro("num_rows", &BatchHandle::num_rows, "How many observations were written.");
 
-  nb::class_<NodeView>(m, "NodeView", "A copy of one node's statistics; arrays are over its legal actions, ascending.")
-      .def_ro("kind", &NodeView::kind, "'new', 'waiting', 'expanded' or 'over'.")
-      .def_ro("to_play", &NodeView::to_play)
-      .def_ro("visits", &NodeView::visits, "N(s): 1 + the sum of edge_visits once expanded, else 0.")
-      .def_ro("in_flight", &NodeView::in_flight, "I(s).")
-      .def_ro("value", &NodeView::value, "The evaluation, for the player to move; for player 0 if the game is over.")
-      .def_ro("value_sum", &NodeView::value_sum, "The evaluation and all that came through, for the player to move.")
-      .def_ro("actions", &NodeView::actions, nb::rv_policy::automatic)
-      .def_ro("priors", &NodeView::priors, nb::rv_policy::automatic)
-      .def_ro("edge_visits", &NodeView::edge_visits, nb::rv_policy::automatic)
-      .def_ro("edge_value_sums", &NodeView::edge_value_sums, nb::rv_policy::automatic,
-              "W(s,a), for the player to move at this node.")
-      .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic);
-
-  nb::class_<BoundForest>(m, "Forest", "Many trees, grown by select, complete and cancel. See cpp/forest.h.")
+  nb::class_<BoundForest> bound_class(m, "Forest",
+                                      "Many trees, grown by select, complete and cancel. See cpp/forest.h.");
+  bound_class
       .def(
           "__init__",
           [](BoundForest* self, const NativeGame& game, int32_t num_trees, float c_puct, const std::string& in_flight,
              float virtual_loss, bool first_play_parent, float first_play_value, bool share_collisions,
              int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
+             int32_t gumbel_considered, float gumbel_scale, float gumbel_visit_offset, float gumbel_value_scale,
              uint64_t seed, int32_t num_threads, size_t max_memory, nb::object cache) {
             ForestOptions options;
             options.rules.c_puct = c_puct;
@@ -293,6 +120,7 @@ void bind_forest(nb::module_& m) {
             options.max_depth = max_depth;
             options.dirichlet_alpha = dirichlet_alpha;
             options.dirichlet_fraction = dirichlet_fraction;
+            options.gumbel = {gumbel_considered, gumbel_scale, gumbel_visit_offset, gumbel_value_scale};
             options.seed = seed;
             options.num_threads = num_threads;
             options.max_memory = max_memory;
@@ -300,11 +128,14 @@ void bind_forest(nb::module_& m) {
           },
           "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
           "first_play_value"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a,
-          "dirichlet_fraction"_a, "seed"_a, "num_threads"_a, "max_memory"_a, "cache"_a.none() = nb::none(),
+          "dirichlet_fraction"_a, "gumbel_considered"_a = 0, "gumbel_scale"_a = 0.0f, "gumbel_visit_offset"_a = 50.0f,
+          "gumbel_value_scale"_a = 1.0f, "seed"_a, "num_threads"_a, "max_memory"_a, "cache"_a.none() = nb::none(),
           nb::sig(
               "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
               "float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: "
-              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, "
+              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int = 0, "
+              "gumbel_scale: float = 0.0, "
+              "gumbel_visit_offset: float = 50.0, gumbel_value_scale: float = 1.0, seed: int, num_threads: int, "
               "max_memory: int, cache: PredictionCache | None = None) -> None"))
       .def_prop_ro("num_trees", [](const BoundForest& self) { return self.forest.num_trees(); })
       .def_prop_ro("num_batches_out", [](const BoundForest& self) { return self.forest.num_batches_out(); })
@@ -407,22 +238,6 @@ void bind_forest(nb::module_& m) {
             return self.forest.has_work(first, last);
           },
           "first"_a, "last"_a, "Whether some tree in [first, last) has simulations left to select.")
-      .def("node", &node_at, "tree"_a, "actions"_a,
-           nb::sig("def node(self, tree: int, actions: list[int]) -> NodeView | None"),
-           "The node that `actions` lead to from the root, or None if it was never reached.")
-      .def("roots", &roots, "first"_a, "last"_a,
-           nb::sig("def roots(self, first: int, last: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], "
-                   "NDArray[numpy.float32], NDArray[numpy.float32], list[list[int]]]"),
-           "Visits, priors and Q [trees, A], mean values for the player to move [trees], most visited lines.")
-      .def("totals", &totals, "first"_a, "last"_a, nb::sig("def totals(self, first: int, last: int) -> dict[str, int]"),
-           "What the searches of the trees in [first, last) did since `begin`, summed.")
-      .def(
-          "num_in_flight",
-          [](BoundForest& self, int32_t tree) {
-            const Holding holding(self);
-            return self.forest.tree(tree).count_in_flight();
-          },
-          "tree"_a, "The sum of all in-flight marks of a tree; zero while nothing is out. Walks the whole tree.")
       .def(
           "seconds",
           [](const BoundForest& self) {
@@ -431,6 +246,7 @@ void bind_forest(nb::module_& m) {
           },
           nb::sig("def seconds(self) -> tuple[float, float, float]"),
           "Seconds spent so far in select, encode and complete.");
+  bind_roots(m, bound_class);
 
   m.def(
       "evaluate_by_rollout",

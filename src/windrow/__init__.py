@@ -9,6 +9,7 @@ from typing import Any
 from windrow import errors, evaluators
 from windrow.config import SearchConfig
 from windrow.errors import (
+    CheckpointError,
     ConfigError,
     EvaluatorError,
     FinishedGameError,
@@ -16,6 +17,7 @@ from windrow.errors import (
     IllegalMoveError,
     MissingExtraError,
     SearchError,
+    TrainingError,
     UnknownKeyError,
     WindrowError,
 )
@@ -27,6 +29,7 @@ from windrow.search import Search, SearchResult, SearchStats
 __all__ = [
     "CHANCE",
     "TERMINAL",
+    "CheckpointError",
     "ConfigError",
     "EvaluatorError",
     "FinishedGameError",
@@ -40,6 +43,7 @@ __all__ = [
     "SearchError",
     "SearchResult",
     "SearchStats",
+    "TrainingError",
     "UnknownKeyError",
     "WindrowError",
     "errors",

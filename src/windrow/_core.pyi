@@ -112,56 +112,10 @@ class Batch:
     def num_rows(self) -> int:
         """How many observations were written."""
 
-class NodeView:
-    """
-    A copy of one node's statistics; arrays are over its legal actions, ascending.
-    """
-
-    @property
-    def kind(self) -> str:
-        """'new', 'waiting', 'expanded' or 'over'."""
-
-    @property
-    def to_play(self) -> int: ...
-
-    @property
-    def visits(self) -> int:
-        """N(s): 1 + the sum of edge_visits once expanded, else 0."""
-
-    @property
-    def in_flight(self) -> int:
-        """I(s)."""
-
-    @property
-    def value(self) -> float:
-        """
-        The evaluation, for the player to move; for player 0 if the game is over.
-        """
-
-    @property
-    def value_sum(self) -> float:
-        """The evaluation and all that came through, for the player to move."""
-
-    @property
-    def actions(self) -> NDArray[numpy.int32]: ...
-
-    @property
-    def priors(self) -> NDArray[numpy.float32]: ...
-
-    @property
-    def edge_visits(self) -> NDArray[numpy.int32]: ...
-
-    @property
-    def edge_value_sums(self) -> NDArray[numpy.float64]:
-        """W(s,a), for the player to move at this node."""
-
-    @property
-    def edges_in_flight(self) -> NDArray[numpy.int32]: ...
-
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
-    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, seed: int, num_threads: int, max_memory: int, cache: PredictionCache | None = None) -> None: ...
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int = 0, gumbel_scale: float = 0.0, gumbel_visit_offset: float = 50.0, gumbel_value_scale: float = 1.0, seed: int, num_threads: int, max_memory: int, cache: PredictionCache | None = None) -> None: ...
 
     @property
     def num_trees(self) -> int: ...
@@ -208,19 +162,43 @@ class Forest:
     def has_work(self, first: int, last: int) -> bool:
         """Whether some tree in [first, last) has simulations left to select."""
 
+    def seconds(self) -> tuple[float, float, float]:
+        """Seconds spent so far in select, encode and complete."""
+
+    def reset_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Plants trees anew at `states` [trees, state_bytes]."""
+
+    def advance_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Moves each root along its action."""
+
+    def begin_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], num_simulations: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], explores: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], model_version: int = 0) -> None:
+        """
+        Starts a search of each tree while others go on; `keys` and `moves` are the keys of their random numbers, without `explores` there is no noise at the root.
+        """
+
+    def take_finished(self) -> NDArray[numpy.int32]:
+        """The trees whose search has ended since the last call, ascending."""
+
+    def root_states(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.uint8]:
+        """The positions at the roots, [trees, state_bytes]."""
+
+    def roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32]]:
+        """
+        Visits, priors and Q [trees, A], and mean values for the player to move [trees].
+        """
+
+    def lines(self, trees: NDArray[numpy.int32]) -> list[list[int]]:
+        """The most visited line of each tree."""
+
+    def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32]]:
+        """Improved policies [trees, A] and the actions to play [trees]."""
+
+    def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]:
+        """What the searches of `trees` did since they began, summed."""
+
     def node(self, tree: int, actions: list[int]) -> NodeView | None:
         """
         The node that `actions` lead to from the root, or None if it was never reached.
-        """
-
-    def roots(self, first: int, last: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], list[list[int]]]:
-        """
-        Visits, priors and Q [trees, A], mean values for the player to move [trees], most visited lines.
-        """
-
-    def totals(self, first: int, last: int) -> dict[str, int]:
-        """
-        What the searches of the trees in [first, last) did since `begin`, summed.
         """
 
     def num_in_flight(self, tree: int) -> int:
@@ -228,8 +206,51 @@ class Forest:
         The sum of all in-flight marks of a tree; zero while nothing is out. Walks the whole tree.
         """
 
-    def seconds(self) -> tuple[float, float, float]:
-        """Seconds spent so far in select, encode and complete."""
+class NodeView:
+    """
+    A copy of one node's statistics; arrays are over its legal actions, ascending.
+    """
+
+    @property
+    def kind(self) -> str:
+        """'new', 'waiting', 'expanded' or 'over'."""
+
+    @property
+    def to_play(self) -> int: ...
+
+    @property
+    def visits(self) -> int:
+        """N(s): 1 + the sum of edge_visits once expanded, else 0."""
+
+    @property
+    def in_flight(self) -> int:
+        """I(s)."""
+
+    @property
+    def value(self) -> float:
+        """
+        The evaluation, for the player to move; for player 0 if the game is over.
+        """
+
+    @property
+    def value_sum(self) -> float:
+        """The evaluation and all that came through, for the player to move."""
+
+    @property
+    def actions(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def priors(self) -> NDArray[numpy.float32]: ...
+
+    @property
+    def edge_visits(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def edge_value_sums(self) -> NDArray[numpy.float64]:
+        """W(s,a), for the player to move at this node."""
+
+    @property
+    def edges_in_flight(self) -> NDArray[numpy.int32]: ...
 
 def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, num_rollouts: int, seed: int) -> NDArray[numpy.float32]:
     """

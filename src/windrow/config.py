@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-from windrow.errors import ConfigError, UnknownKeyError
-from windrow.games.spelling import explain_unknown
+from windrow.errors import ConfigError
+from windrow.settings import Settings
 
 EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
+Root: TypeAlias = Literal["puct", "gumbel"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SearchConfig:
+class SearchConfig(Settings):
     """How to search. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
 
     # --- How much ---------------------------------------------------------------------------------------------
@@ -48,6 +46,21 @@ class SearchConfig:
     """Concentration of that noise; about 10 divided by the usual number of legal moves."""
     temperature: float = 1.0
     """Of `result.policy`: visits to the power of 1/temperature. 0 puts everything on the best action."""
+
+    # --- The Gumbel root --------------------------------------------------------------------------------------
+
+    root: Root = "puct"
+    """"puct": the root chooses as every other node. "gumbel": it spends the budget by sequential halving over the best
+    actions (Gumbel AlphaZero), which learns from few simulations; `result.policy` is then the improved policy that a
+    network should learn, and `result.best_action` the survivor."""
+    gumbel_considered: int = 16
+    """Actions that the halving begins with."""
+    gumbel_scale: float = 0.0
+    """Weight of the noise that decides which actions are considered. 0 for play; self-play uses 1."""
+    gumbel_visit_offset: float = 50.0
+    """Values count as if every action had this many more visits."""
+    gumbel_value_scale: float = 0.5
+    """Weight of a value, from -1 to 1, per visit of the most visited action against the logarithm of the prior."""
 
     # --- Many leaves at once ----------------------------------------------------------------------------------
 
@@ -80,26 +93,18 @@ class SearchConfig:
     seed: int = 0
     """Key of all random numbers: with the same seed, the same searches give the same results."""
 
-    def __new__(cls, *args: Any, **settings: Any) -> SearchConfig:
-        """Refuse unknown keys with a hint; everything else is up to the dataclass."""
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in settings:
-            if key not in known:
-                raise UnknownKeyError(f"there is no setting {key!r}. {explain_unknown(key, known, what='settings')}")
-        return object.__new__(cls)
-
     def __post_init__(self) -> None:
         self._check_choice("engine", EngineName)
         self._check_choice("in_flight", InFlight)
         self._check_choice("on_collision", OnCollision)
-        self._check_integer("num_simulations", 0, 2**31 - 2)
-        self._check_integer("max_depth", 1, 2**31 - 1)
-        self._check_integer("max_memory", 1, 2**62)
-        self._check_integer("cache_memory", 1 << 14, 2**62)
-        self._check_integer("leaves_per_tree", 1, 32768)
-        self._check_integer("max_batch", 1, 2**31 - 1)
-        self._check_integer("pipeline", 1, 64)
-        self._check_integer("num_threads", 1, 1024)
+        self._check_integer("num_simulations", 0, 2**31 - 2, is_optional=True)
+        self._check_integer("max_depth", 1, 2**31 - 1, is_optional=True)
+        self._check_integer("max_memory", 1, 2**62, is_optional=True)
+        self._check_integer("cache_memory", 1 << 14, 2**62, is_optional=True)
+        self._check_integer("leaves_per_tree", 1, 32768, is_optional=True)
+        self._check_integer("max_batch", 1, 2**31 - 1, is_optional=True)
+        self._check_integer("pipeline", 1, 64, is_optional=True)
+        self._check_integer("num_threads", 1, 1024, is_optional=True)
         self._check_integer("seed", 0, 2**64 - 1)
         self._check_number("c_puct", 0.0, 1e6)
         self._check_number("virtual_loss", 0.0, 1e6)
@@ -107,46 +112,24 @@ class SearchConfig:
         self._check_number("dirichlet_fraction", 0.0, 1.0)
         self._check_number("dirichlet_alpha", 1e-3, 1e6)
         self._check_number("temperature", 0.0, 1e6)
+        self._check_choice("root", Root)
+        self._check_integer("gumbel_considered", 1, 65535)
+        self._check_number("gumbel_scale", 0.0, 1e6)
+        self._check_number("gumbel_visit_offset", 0.0, 1e6)
+        self._check_number("gumbel_value_scale", 0.0, 1e6)
         if self.first_play != "parent":
             self._check_number("first_play", -1.0, 1.0, hint=', or "parent"')
             if self.first_play_reduction != 0.0:
                 raise ConfigError('first_play_reduction is taken off the parent\'s value: set first_play="parent" too')
-        if self.time_limit_s is not None:
-            self._check_number("time_limit_s", 0.0, 1e9)
+        self._check_number("time_limit_s", 0.0, 1e9, is_optional=True)
         if self.num_simulations is None and self.time_limit_s is None:
             raise ConfigError("a search needs an end: set num_simulations, time_limit_s, or both")
+        if self.root == "gumbel" and self.dirichlet_fraction > 0:
+            raise ConfigError("the Gumbel root has noise of its own: set gumbel_scale instead of dirichlet_fraction")
+        if self.root == "gumbel" and self.num_simulations is None:
+            raise ConfigError("the Gumbel root divides a budget: set num_simulations")
         if self.engine == "sequential" and self.leaves_per_tree not in (None, 1):
             raise ConfigError(
                 f"the sequential engine has one leaf in flight, not leaves_per_tree={self.leaves_per_tree}: "
                 'choose engine="batched"'
             )
-
-    def replace(self, **changes: Any) -> SearchConfig:
-        """A copy with some settings changed."""
-        return SearchConfig(**{**self.to_dict(), **changes})
-
-    def to_dict(self) -> dict[str, Any]:
-        """All settings by name; `SearchConfig(**config.to_dict())` gives an equal config."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    def _check_choice(self, key: str, choices: Any) -> None:
-        value, known = getattr(self, key), get_args(choices)
-        if value not in known:
-            raise ConfigError(f"{key} cannot be {value!r}. {explain_unknown(str(value), known, what='choices')}")
-
-    def _check_integer(self, key: str, low: int, high: int) -> None:
-        if (value := getattr(self, key)) is None and key != "seed":
-            return
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise ConfigError(f"{key} must be a whole number, not {value!r}")
-        if not low <= (number := int(value)) <= high:
-            raise ConfigError(f"{key} must be from {low} to {high}, not {value}")
-        object.__setattr__(self, key, number)  # NumPy's numbers are welcome, but not kept
-
-    def _check_number(self, key: str, low: float, high: float, *, hint: str = "") -> None:
-        value = getattr(self, key)
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := float(value)):
-            raise ConfigError(f"{key} must be a number{hint}, not {value!r}")
-        if not low <= number <= high:
-            raise ConfigError(f"{key} must be from {low:g} to {high:g}{hint}, not {value!r}")
-        object.__setattr__(self, key, number)

@@ -39,5 +39,13 @@ class SearchError(WindrowError, RuntimeError):
     """A search was used in a way its present state does not allow."""
 
 
+class TrainingError(WindrowError, RuntimeError):
+    """Training cannot go on: the loss is not a number, or what was given does not fit the network."""
+
+
+class CheckpointError(WindrowError, RuntimeError):
+    """A checkpoint or a log of games cannot be written or read; the message names the file and what to do."""
+
+
 class MissingExtraError(WindrowError, ImportError):
     """A feature needs an optional package; the message names the extra to install."""

@@ -86,6 +86,7 @@ class Purpose(IntEnum):
     ROOT_NOISE = 0
     MOVE = 1
     ROLLOUT = 2
+    GUMBEL = 3
 
 
 class Stream:

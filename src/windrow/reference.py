@@ -14,6 +14,7 @@ import numpy as np
 from windrow.config import SearchConfig
 from windrow.evaluators.protocol import GameAware
 from windrow.games.protocol import TERMINAL
+from windrow.gumbel import GumbelRoot
 from windrow.numerics import root_noise, softmax
 
 
@@ -48,7 +49,9 @@ class ReferenceSearch:
         self.game, self.config, self.tree = game, config, tree
         self.evaluator: Any = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self.num_searches = self.num_evaluations = self.num_collisions = 0
+        self.num_started = 0  # simulations of the present search
         self.root: Node | None = None
+        self.gumbel: GumbelRoot | None = None
 
     def run(self, state: Any = None) -> Node:
         """Search `state`, or the present root once more; the root, with its statistics."""
@@ -59,7 +62,11 @@ class ReferenceSearch:
         if self.root.visits == 0:
             self._evaluate([self.root])
         self._mix_noise(self.root)
+        if config.root == "gumbel":
+            visits, key = self.root.edge_visits.copy(), (self.tree, self.num_searches)
+            self.gumbel = GumbelRoot(config, key=key, actions=self.root.actions, visits_before=visits)
         self.num_searches += 1
+        self.num_started = 0
         remaining = config.num_simulations
         while remaining > 0:
             paths, leaves = self._select_round(min(config.leaves_per_tree or 1, remaining))
@@ -84,7 +91,7 @@ class ReferenceSearch:
             node = self.root
             assert node is not None
             while node.visits > 0 and len(path) != self.config.max_depth:
-                edge = self._best_edge(node)
+                edge = self._best_edge(node) if path or not self.gumbel else self.gumbel.next_edge(node, self.num_started)
                 node.edges_in_flight[edge] += 1
                 path.append((node, edge))
                 if edge not in node.children:
@@ -100,6 +107,7 @@ class ReferenceSearch:
                 node.is_waiting = True
                 leaves.append(node)
             paths.append(path)
+            self.num_started += 1
         return paths, leaves
 
     def _best_edge(self, node: Node) -> int:

@@ -199,7 +199,7 @@ def assert_same_tree(
         for field, mine, theirs in zip(FIELDS, got, expected, strict=True):
             if mine != theirs:
                 fail(path, f"{field} is {readable(field, mine)}, the reference says {readable(field, theirs)}")
-    num_nodes = search._forest.totals(tree, tree + 1)["nodes"]
+    num_nodes = search._forest.totals(np.array([tree], np.int32))["nodes"]
     if num_nodes != len(want):
         fail((), f"the tree has {num_nodes} nodes, the reference has {len(want)}")
     if search._forest.num_in_flight(tree) != 0:

@@ -87,7 +87,7 @@ def test_one_evaluation_for_every_expanded_node(game_name: str, engine: str):
     asked = [row for call in recorder.calls for row in call]
     assert sorted(asked) == sorted(expected)
     stats = search.stats
-    assert stats.nn_positions == len(expected) == search._forest.totals(0, 12)["expanded"]
+    assert stats.nn_positions == len(expected) == search._forest.totals(np.arange(12, dtype=np.int32))["expanded"]
     assert stats.nn_batches == len(recorder.calls)
     assert stats.terminal_hits == terminals > 0
     assert stats.simulations == simulations == 12 * 61
@@ -298,7 +298,7 @@ def test_stop_from_the_evaluator(engine: str):
     results = search.run(positions)
     assert results[0].stats.stopped_by == "stop"
     assert in_flight(search) == 0
-    assert results[0].stats.nn_positions == search._forest.totals(0, 3)["expanded"]
+    assert results[0].stats.nn_positions == search._forest.totals(np.arange(3, dtype=np.int32))["expanded"]
     assert 0 < results[0].stats.simulations < 1500
     assert search.run(num_simulations=10)[2].stats.stopped_by == "budget"
 

@@ -307,7 +307,7 @@ def test_stats_are_consistent(engine: str):
     room = {"sequential": 1, "batched": 4, "vectorized": 20}[engine]
     assert stats.batch_fill == pytest.approx(stats.nn_positions / (room * stats.nn_batches))
     assert 0 < stats.batch_fill <= 1
-    totals = search._forest.totals(0, 5)
+    totals = search._forest.totals(np.arange(5, dtype=np.int32))
     assert stats.nodes == totals["nodes"] >= stats.nn_positions
     assert stats.bytes == totals["bytes"] > 64 * stats.nodes
     assert 1 <= stats.mean_depth <= stats.max_depth

@@ -24,6 +24,8 @@ class SearchResult:
     q: [A] mean value of each action for the player to move; 0 where it was never tried.
     value: mean value of the position for the player to move.
     principal_variation: the most visited line, as actions.
+    improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
+    chosen_action: with a Gumbel root, the action that survived the halving; None with a PUCT root.
     stats: counts and times of the whole run, all its trees together.
     """
 
@@ -35,18 +37,30 @@ class SearchResult:
     value: float
     principal_variation: list[int]
     temperature: float
+    improved_policy: FloatArray | None
+    chosen_action: int | None
     random_key: tuple[int, int, int]
     """(seed, tree, move): whose random numbers `sample_action` draws."""
     stats: SearchStats
 
     @property
     def best_action(self) -> int:
-        """The most visited action, ties to the lowest; the one of highest prior if there were no simulations."""
+        """The most visited action, ties to the lowest; the one of highest prior if there were no simulations.
+
+        With a Gumbel root, the action that survived the halving.
+        """
+        if self.chosen_action is not None:
+            return self.chosen_action
         return int(np.argmax(self.visits if self.visits.any() else self.prior))
 
     @property
     def policy(self) -> FloatArray:
-        """[A] visits to the power of 1/temperature, normalized; the priors if there were no simulations."""
+        """[A] visits to the power of 1/temperature, normalized; the priors if there were no simulations.
+
+        With a Gumbel root, the improved policy, whatever the temperature.
+        """
+        if self.improved_policy is not None:
+            return self.improved_policy
         return self.policy_at(self.temperature)
 
     def policy_at(self, temperature: float) -> FloatArray:
@@ -61,7 +75,12 @@ class SearchResult:
         return (weights / weights.sum()).astype(np.float32)
 
     def sample_action(self) -> int:
-        """An action drawn from `policy`; the same one for the same seed, tree and move."""
+        """An action drawn from `policy`; the same one for the same seed, tree and move.
+
+        With a Gumbel root, `best_action`: what was drawn is in the noise already.
+        """
+        if self.chosen_action is not None:
+            return self.chosen_action
         seed, tree, move = self.random_key
         draw = Stream(seed, tree, move, Purpose.MOVE, 0).next_uniform()
         cumulative: npt.NDArray[np.float64] = np.cumsum(self.policy, dtype=np.float64)

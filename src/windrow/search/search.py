@@ -9,6 +9,9 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, FinishedGameError, GameError, IllegalMoveError, SearchError
@@ -71,6 +74,7 @@ class Search:
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
         self._states: list[State] = []
+        self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
         self._is_single = True
         self._num_searches = 0
         self._is_running = False
@@ -138,8 +142,7 @@ class Search:
             raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
         # All are tried before any tree is changed.
         states = [self.game.apply(state, action) for state, action in zip(self._states, moves, strict=True)]
-        for tree, action in enumerate(moves):
-            forest.advance(tree, action)
+        forest.advance_many(self._trees, np.array(moves, np.int32))
         self._states = states
 
     @property
@@ -225,7 +228,7 @@ class Search:
             self._is_running = False
             if self._is_closed:
                 self._forest = None
-        totals = forest.totals(0, forest.num_trees)
+        totals = forest.totals(self._trees)
         if totals["simulations"] == budget * forest.num_trees:
             stopped_by = "budget"  # the limit came too late to change anything
         elif stopped_by == "budget" and totals["full_trees"]:
@@ -236,7 +239,7 @@ class Search:
         self, session: Session, plan: Plan, before: tuple[Any, ...], start: float, stopped_by: StoppedBy
     ) -> Any:
         forest, port = session.forest, session.port
-        totals = forest.totals(0, forest.num_trees)
+        totals = forest.totals(self._trees)
         after = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
         select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = (
             new - old for new, old in zip(after, before, strict=True)
@@ -268,7 +271,9 @@ class Search:
             complete_s=complete_s,
             total_s=perf_counter() - start,
         )
-        visits, priors, qs, values, lines = forest.roots(0, forest.num_trees)
+        visits, priors, qs, values = forest.roots(self._trees)
+        lines = forest.lines(self._trees)
+        improved, chosen = forest.gumbel_roots(self._trees) if self.config.root == "gumbel" else (None, None)
         results = [
             SearchResult(
                 game=self.game,
@@ -279,6 +284,8 @@ class Search:
                 value=value,
                 principal_variation=lines[tree],
                 temperature=self.config.temperature,
+                improved_policy=None if improved is None else improved[tree],
+                chosen_action=None if chosen is None else int(chosen[tree]),
                 random_key=(self.config.seed, tree, self._num_searches - 1),
                 stats=stats,
             )
@@ -301,9 +308,10 @@ class Search:
         forest, self._forest = self._forest, None
         if forest is None or forest.num_trees != len(roots):
             forest = self._make_forest(len(roots))
+            self._trees = np.arange(len(roots), dtype=np.int32)
         try:
-            for tree, state in enumerate(roots):
-                forest.reset(tree, state.data)
+            rows = np.frombuffer(b"".join(state.data for state in roots), np.uint8).reshape(len(roots), -1)
+            forest.reset_many(self._trees, rows)
         except _core.GameFault as error:
             raise GameError(f"{self.game!r} cannot make sense of state {error.args[1]}: {error.args[0]}") from None
         self._forest, self._states, self._is_single = forest, roots, is_single
@@ -327,6 +335,10 @@ class Search:
                 max_depth=config.max_depth or 0,
                 dirichlet_alpha=config.dirichlet_alpha,
                 dirichlet_fraction=config.dirichlet_fraction,
+                gumbel_considered=config.gumbel_considered if config.root == "gumbel" else 0,
+                gumbel_scale=config.gumbel_scale,
+                gumbel_visit_offset=config.gumbel_visit_offset,
+                gumbel_value_scale=config.gumbel_value_scale,
                 seed=config.seed,
                 num_threads=plan.num_threads,
                 max_memory=max_memory,

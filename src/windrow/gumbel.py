@@ -1,0 +1,105 @@
+"""A root that spends its simulations by sequential halving: cpp/gumbel.h in plain Python, part of the executable law.
+
+After Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel" (ICLR 2022). All in
+float64, operations in the order written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.config import SearchConfig
+from windrow.numerics import Purpose, Stream, exp64, log64
+
+_LOG_OF_NOTHING = -64.0
+
+
+def halving_levels(num_considered: int, num_simulations: int) -> list[int]:
+    """For every simulation, how many visits of this search the action that it goes to has had before.
+
+    All considered actions are visited in turn, then the better half of them, and so on down to two, each phase getting
+    about the same number of simulations.
+    """
+    num_halvings = (num_considered - 1).bit_length()
+    levels: list[int] = []
+    width, level = num_considered, 0
+    while len(levels) < num_simulations:
+        turns = max(1, num_simulations // (num_halvings * width)) if width > 1 else num_simulations
+        for _ in range(turns):
+            levels += [level] * width
+            level += 1
+        width = max(2, width // 2)
+    return levels[:num_simulations]
+
+
+class GumbelRoot:
+    """One search of one root; arrays are over its legal actions.
+
+    Args:
+        visits_before: what an earlier search left.
+        key: (tree, move) of its random numbers.
+    """
+
+    def __init__(
+        self, config: SearchConfig, *, key: tuple[int, int], actions: Sequence[int], visits_before: Sequence[int]
+    ) -> None:
+        assert config.num_simulations is not None
+        scale = float(np.float32(config.gumbel_scale))
+        self._offset = float(np.float32(config.gumbel_visit_offset))
+        self._value_scale = float(np.float32(config.gumbel_value_scale))
+        self._before = [int(visits) for visits in visits_before]
+        self._noise = [0.0 for _ in actions]
+        if scale:
+            draws = [Stream(config.seed, *key, Purpose.GUMBEL, action).next_uniform() for action in actions]
+            self._noise = [scale * -log64(-log64(draw)) for draw in draws]
+        self._levels = halving_levels(min(config.gumbel_considered, len(actions)), config.num_simulations)
+
+    def next_edge(self, node: Any, simulation: int) -> int:
+        """The edge that simulation number `simulation` of this search takes."""
+        level = self._levels[simulation]
+        return self._best(node, lambda edge: self._visits(node, edge) + node.edges_in_flight[edge] == level)
+
+    def best_edge(self, node: Any) -> int:
+        """The edge to play: of those that this search visited most, the one of highest score."""
+        most = max(self._visits(node, edge) for edge in range(len(self._noise)))
+        return self._best(node, lambda edge: self._visits(node, edge) == most)
+
+    def policy(self, node: Any) -> npt.NDArray[np.float32]:
+        """The improved policy: what a network should learn."""
+        scores = self._scores(node)
+        highest = max(scores)
+        powers = [exp64(score - highest) for score in scores]
+        total = 0.0
+        for power in powers:
+            total += power
+        return np.array([power / total for power in powers], np.float32)
+
+    def _visits(self, node: Any, edge: int) -> int:
+        return int(node.edge_visits[edge]) - self._before[edge]
+
+    def _best(self, node: Any, may_take: Callable[[int], bool]) -> int:
+        scores = [noise + score for noise, score in zip(self._noise, self._scores(node), strict=True)]
+        edges = [edge for edge in range(len(scores)) if may_take(edge)] or list(range(len(scores)))
+        return max(edges, key=lambda edge: (scores[edge], -edge))
+
+    def _scores(self, node: Any) -> list[float]:
+        """Without the noise: ln P + sigma(Q), with the root's own mixed value for actions never tried."""
+        visits = [int(n) for n in node.edge_visits]
+        q = [float(w) / n if n else 0.0 for w, n in zip(node.edge_value_sums, visits, strict=True)]
+        prior, weighted, untried = 0.0, 0.0, float(node.value)
+        for edge, n in enumerate(visits):
+            if n:
+                prior += float(node.prior[edge])
+                weighted += float(node.prior[edge]) * q[edge]
+        if prior > 0:
+            num_visits = float(sum(visits))
+            untried = (untried + num_visits * (weighted / prior)) / (1.0 + num_visits)
+        factor = (self._offset + max(visits)) * self._value_scale
+        return [
+            (log64(float(p)) if p > 0 else _LOG_OF_NOTHING) + factor * (q[edge] if visits[edge] else untried)
+            for edge, p in enumerate(node.prior)
+        ]

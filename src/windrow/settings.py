@@ -1,0 +1,67 @@
+"""What all configs share: named settings, unknown ones refused with a hint, impossible values refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from numbers import Integral, Real
+from typing import Any, TypeVar, get_args
+
+from windrow.errors import ConfigError, UnknownKeyError
+from windrow.games.spelling import explain_unknown
+
+S = TypeVar("S", bound="Settings")
+
+
+class Settings:
+    """Base of a config, which is a dataclass `(frozen=True, kw_only=True, slots=True)` that checks itself when made."""
+
+    __slots__ = ()
+
+    def __new__(cls: type[S], *args: Any, **settings: Any) -> S:
+        """Refuse unknown keys with a hint; everything else is up to the dataclass."""
+        known = cls.setting_names()
+        for key in settings:
+            if key not in known:
+                raise UnknownKeyError(f"there is no setting {key!r}. {explain_unknown(key, known, what='settings')}")
+        return object.__new__(cls)
+
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        """The names of all settings, in order."""
+        return tuple(field.name for field in dataclasses.fields(cls))  # pyright: ignore[reportArgumentType]
+
+    def replace(self: S, **changes: Any) -> S:
+        """A copy with some settings changed."""
+        return type(self)(**{**self.to_dict(), **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings by name; `SearchConfig(**config.to_dict())` gives an equal config."""
+        return {name: getattr(self, name) for name in self.setting_names()}
+
+    def _check_choice(self, key: str, choices: Any) -> None:
+        value, known = getattr(self, key), get_args(choices)
+        if value not in known:
+            raise ConfigError(f"{key} cannot be {value!r}. {explain_unknown(str(value), known, what='choices')}")
+
+    def _check_integer(self, key: str, low: int, high: int, *, is_optional: bool = False) -> None:
+        if (value := getattr(self, key)) is None and is_optional:
+            return
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ConfigError(f"{key} must be a whole number, not {value!r}")
+        if not low <= (number := int(value)) <= high:
+            raise ConfigError(f"{key} must be from {low} to {high}, not {value}")
+        object.__setattr__(self, key, number)  # NumPy's numbers are welcome, but not kept
+
+    def _check_number(self, key: str, low: float, high: float, *, is_optional: bool = False, hint: str = "") -> None:
+        if (value := getattr(self, key)) is None and is_optional:
+            return
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := float(value)):
+            raise ConfigError(f"{key} must be a number{hint}, not {value!r}")
+        if not low <= number <= high:
+            raise ConfigError(f"{key} must be from {low:g} to {high:g}{hint}, not {value!r}")
+        object.__setattr__(self, key, number)
+
+    def _check_flag(self, key: str) -> None:
+        if not isinstance(value := getattr(self, key), bool):
+            raise ConfigError(f"{key} must be true or false, not {value!r}")
