@@ -81,6 +81,11 @@ Tree& Forest::idle_tree(int32_t index, const char* verb) {
 
 void Forest::reset(int32_t tree, const void* state) { idle_tree(tree, "reset").reset(state); }
 
+void Forest::uproot(int32_t tree) {
+  idle_tree(tree, "uproot").uproot();
+  is_finished_[static_cast<size_t>(tree)] = 0;
+}
+
 void Forest::advance(int32_t tree, int32_t action) {
   Tree& moved = idle_tree(tree, "advance");
   if (!moved.is_planted()) throw std::logic_error("cannot advance a tree that has no root");

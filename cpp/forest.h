@@ -106,6 +106,8 @@ class Forest {
 
   // Plants tree `tree` anew. Its batches must not be out.
   void reset(int32_t tree, const void* state);
+  // Empties tree `tree`: nothing is selected from it until it is planted again.
+  void uproot(int32_t tree);
   // Moves a root along `action`; the statistics below it stay.
   void advance(int32_t tree, int32_t action);
   // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next

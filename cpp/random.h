@@ -28,7 +28,7 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t 
   return counter;
 }
 
-// What a stream is for; streams of different purposes are independent.
+// What a stream is for; streams of different purposes are independent. Numbers from 4 on are self-play's, in Python.
 enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2, kGumbel = 3 };
 
 // Whose random numbers: one search of one tree.

@@ -58,11 +58,7 @@ void Tree::plant(Ref parent, int32_t parent_edge) {
   Node root = describe(parent, parent_edge);
   root.parent = kNone;
   root.parent_edge = 0;
-  mark_dead(base_, used_lines_ * kLineBytes);
-  used_lines_ = 0;
-  num_nodes_ = 0;
-  num_expanded_ = 0;
-  clean_root_priors_.clear();
+  uproot();
   root_ = place(root);
 }
 

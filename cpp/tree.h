@@ -120,6 +120,16 @@ class Tree {
     plant(kNone, 0);
   }
 
+  // Forgets everything.
+  void uproot() {
+    mark_dead(base_, used_lines_ * kLineBytes);
+    used_lines_ = 0;
+    num_nodes_ = 0;
+    num_expanded_ = 0;
+    clean_root_priors_.clear();
+    root_ = kNone;
+  }
+
   // Starts one search of the present root.
   void begin(int64_t num_simulations, RandomKey key, bool explores = true) {
     budget_ = num_simulations;

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from windrow import Search, SearchConfig, evaluators, make_game, numerics
-from windrow.numerics import Purpose, Stream
+from windrow.numerics import Purpose, Stream, uniforms
 
 # --- exp and log -------------------------------------------------------------------------------------------------
 
@@ -220,3 +220,15 @@ def test_the_core_draws_the_same_noise(alpha: float):
             want = numerics.root_noise(2**63 + 5, tree, move, alpha, legal)
             # (1 - 1) * prior + 1 * noise
             assert result.prior[legal].tobytes() == want.tobytes()
+
+
+def test_many_streams_at_once_draw_what_each_draws_alone():
+    rng = np.random.default_rng(5)
+    for seed in (0, 1, 2**32 + 7, 2**64 - 1):
+        trees, moves = rng.integers(0, 2**32, 30), rng.integers(0, 500, 30)
+        for purpose, lane in ((Purpose.MOVE, 0), (Purpose.PLAYOUT_CAP, 3)):
+            alone = [
+                Stream(seed, int(tree), int(move), purpose, lane).next_uniform()
+                for tree, move in zip(trees, moves, strict=True)
+            ]
+            assert uniforms(seed, trees, moves, purpose, lane).tolist() == alone

@@ -83,6 +83,11 @@ void reset_many(BoundForest& bound, const Column<int32_t>& trees, const ConstSta
   for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.reset(trees.data()[i], states.data() + i * size);
 }
 
+void uproot_many(BoundForest& bound, const Column<int32_t>& trees) {
+  const Working working(bound);
+  for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.uproot(trees.data()[i]);
+}
+
 void advance_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int32_t>& actions) {
   check_length(trees, actions);
   const Working working(bound);
@@ -231,6 +236,7 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic);
 
   forest.def("reset_many", &reset_many, "trees"_a, "states"_a, "Plants trees anew at `states` [trees, state_bytes].")
+      .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")
       .def("advance_many", &advance_many, "trees"_a, "actions"_a, "Moves each root along its action.")
       .def("begin_many", &begin_many, "trees"_a, "num_simulations"_a, "keys"_a, "moves"_a, "explores"_a,
            "model_version"_a = 0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,30 @@ class Purpose(IntEnum):
     MOVE = 1
     ROLLOUT = 2
     GUMBEL = 3
+    OPENING = 4
+    PLAYOUT_CAP = 5
+    RESIGNATION = 6
+
+
+def uniforms(
+    seed: int, trees: npt.NDArray[Any], moves: npt.NDArray[Any], purpose: Purpose, lane: int = 0
+) -> npt.NDArray[np.float64]:
+    """The first number of many streams at once: `Stream(seed, tree, move, purpose, lane).next_uniform()` for each."""
+    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    trees, moves = trees.astype(np.uint64) & mask, moves.astype(np.uint64) & mask
+    zeros = np.zeros_like(trees)
+    counter = (zeros, zeros + np.uint64(int(purpose) | lane << 8), moves, trees)
+    key0, key1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+    for _ in range(10):
+        product0, product1 = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
+        counter = (
+            (product1 >> shift) ^ counter[1] ^ np.uint64(key0),
+            product1 & mask,
+            (product0 >> shift) ^ counter[3] ^ np.uint64(key1),
+            product0 & mask,
+        )
+        key0, key1 = (key0 + 0x9E3779B9) & 0xFFFFFFFF, (key1 + 0xBB67AE85) & 0xFFFFFFFF
+    return ((counter[1] << shift | counter[0]) >> np.uint64(12)) * 2.0**-52 + 2.0**-53
 
 
 class Stream:

@@ -91,7 +91,8 @@ class ReferenceSearch:
             node = self.root
             assert node is not None
             while node.visits > 0 and len(path) != self.config.max_depth:
-                edge = self._best_edge(node) if path or not self.gumbel else self.gumbel.next_edge(node, self.num_started)
+                gumbel = None if path else self.gumbel
+                edge = gumbel.next_edge(node, self.num_started) if gumbel else self._best_edge(node)
                 node.edges_in_flight[edge] += 1
                 path.append((node, edge))
                 if edge not in node.children:

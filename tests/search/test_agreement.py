@@ -53,7 +53,7 @@ class ReferenceTrees:
     def __init__(self, case: Case) -> None:
         self._case = case
         num_positions = len(case.positions)
-        has_noise = case.config.dirichlet_fraction > 0
+        has_noise = case.config.dirichlet_fraction > 0 or case.config.gumbel_scale > 0
         self._index = [tree if has_noise else tree % num_positions for tree in range(case.num_trees)]
         self._searches = {
             i: ReferenceSearch(case.game, case.evaluator, case.config, tree=i) for i in sorted(set(self._index))
@@ -75,6 +75,15 @@ class ReferenceTrees:
         evaluations, collisions = (new - old for new, old in zip(counted, self._counted, strict=True))
         self._counted = counted
         return [trees[i] for i in self._index], evaluations, collisions
+
+    def gumbel_answer(self, tree: int) -> tuple[int, list[float]]:
+        """The action to play and the policy to learn."""
+        search = self._searches[self._index[tree]]
+        assert search.root is not None and search.gumbel is not None
+        policy = [0.0] * self._case.game.num_actions
+        for action, share in zip(search.root.actions, search.gumbel.policy(search.root).tolist(), strict=True):
+            policy[action] = share
+        return search.root.actions[search.gumbel.best_edge(search.root)], policy
 
     def advance(self, choice: int) -> list[int] | None:
         """Play a move in every tree; None if somewhere every move ends the game."""
@@ -113,9 +122,12 @@ def check(case: Case) -> None:
     for turn, budget in enumerate(case.budgets):
         trees, evaluations, collisions = reference.run(budget, first=turn == 0)
         for search, _ in searches:
-            search.run(roots if turn == 0 else None, num_simulations=budget)
+            results = search.run(roots if turn == 0 else None, num_simulations=budget)
             for tree, want in enumerate(trees):
                 assert_same_tree(search, tree, want, search.config, f"search {turn} of\n{case!r}")
+                if search.config.root == "gumbel":
+                    answer = (results[tree].best_action, results[tree].policy.tolist())
+                    assert answer == reference.gumbel_answer(tree), f"tree {tree}, search {turn} of\n{case!r}"
             stats = search.stats
             assert stats is not None
             assert stats.nn_positions == evaluations, f"nn_positions, search {turn} of {case!r}"
@@ -206,6 +218,23 @@ FIRST_PLAY = st.one_of(
     ),
 )
 
+ROOT = st.one_of(
+    st.builds(lambda noise: {"dirichlet_fraction": noise}, st.sampled_from([0.0, 0.0, 0.25, 1.0])),
+    st.builds(
+        lambda considered, scale, offset, value_scale: {
+            "root": "gumbel",
+            "gumbel_considered": considered,
+            "gumbel_scale": scale,
+            "gumbel_visit_offset": offset,
+            "gumbel_value_scale": value_scale,
+        },
+        st.sampled_from([1, 2, 5, 16]),
+        st.sampled_from([0.0, 1.0, 2.5]),
+        st.sampled_from([0.0, 50.0]),
+        st.sampled_from([0.0, 0.1, 1.0]),
+    ),
+)
+
 
 @st.composite
 def cases(draw: st.DrawFn, max_budget: int) -> Case:
@@ -217,9 +246,9 @@ def cases(draw: st.DrawFn, max_budget: int) -> Case:
         for _ in range(draw(st.integers(1, 3)))
     ]
     leaves = draw(st.sampled_from([1, 2, 8, 32]))
-    noise = draw(st.sampled_from([0.0, 0.0, 0.25, 1.0]))
+    root = draw(ROOT)
     num_trees = draw(st.sampled_from([len(positions), MANY_TREES]))
-    if noise > 0 and num_trees == MANY_TREES:
+    if (root.get("dirichlet_fraction") or root.get("gumbel_scale")) and num_trees == MANY_TREES:
         max_budget = min(max_budget, 20)
     budgets = draw(st.lists(st.integers(1, max_budget), min_size=1, max_size=3))
     if draw(st.booleans()):
@@ -230,10 +259,10 @@ def cases(draw: st.DrawFn, max_budget: int) -> Case:
         on_collision=draw(st.sampled_from(["share", "skip"])),
         c_puct=draw(st.sampled_from([0.0, 0.3, 1.5, 7.0])),
         virtual_loss=draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])),
-        dirichlet_fraction=noise,
         dirichlet_alpha=draw(st.sampled_from([0.03, 0.3, 1.0, 5.0])),
         max_depth=draw(st.sampled_from([None, None, 1, 2, 5])),
         seed=draw(st.sampled_from([0, 1, 2**64 - 1])),
+        **root,
         **draw(FIRST_PLAY),
     )
     engines: list[dict[str, Any]] = [

@@ -65,10 +65,10 @@ class Session:
             if not is_finished:
                 port.discard_buffers()
             for _, _, ticket in out:
-                _settle(ticket)
+                settle(ticket)
 
 
-def _settle(ticket: Ticket) -> None:
+def settle(ticket: Ticket) -> None:
     """Let an evaluator finish a batch that was cancelled; what it would have answered no longer matters."""
     for pending, _ in ticket:
         try:

@@ -14,19 +14,18 @@ import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, EvaluatorError, FinishedGameError, GameError, IllegalMoveError, SearchError
+from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.native import NativeGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.search.engine import Session
 from windrow.search.evaluation import EvaluatorPort
-from windrow.search.memory import spare_memory
+from windrow.search.forest import in_words, make_forest
 from windrow.search.plan import ENGINES, Plan, make_plan
 from windrow.search.result import SearchResult
 from windrow.search.stats import SearchStats, StoppedBy
 
 _NO_LIMIT = 2**31 - 2
-_SHARE_OF_SPARE_MEMORY = 0.75
 
 
 class Search:
@@ -220,10 +219,8 @@ class Search:
                 if next_report is not None and perf_counter() >= next_report:
                     yield self._results(session, plan, before, start, "running")
                     next_report = perf_counter() + (interval_s or 0.0)
-        except _core.BadEvaluation as error:
-            raise EvaluatorError(self._explain(error, "the evaluator's answer cannot be used")) from None
-        except _core.GameFault as error:
-            raise GameError(self._explain(error, f"{self.game!r} broke its own rules")) from None
+        except (_core.BadEvaluation, _core.GameFault) as error:
+            raise in_words(error, self.game, self._states) from None
         finally:
             self._is_running = False
             if self._is_closed:
@@ -308,7 +305,6 @@ class Search:
         forest, self._forest = self._forest, None
         if forest is None or forest.num_trees != len(roots):
             forest = self._make_forest(len(roots))
-            self._trees = np.arange(len(roots), dtype=np.int32)
         try:
             rows = np.frombuffer(b"".join(state.data for state in roots), np.uint8).reshape(len(roots), -1)
             forest.reset_many(self._trees, rows)
@@ -317,35 +313,9 @@ class Search:
         self._forest, self._states, self._is_single = forest, roots, is_single
 
     def _make_forest(self, num_trees: int) -> _core.Forest:
-        config = self.config
-        self._plan = plan = make_plan(config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
-        parent = config.first_play == "parent"
-        max_memory = config.max_memory or int(_SHARE_OF_SPARE_MEMORY * spare_memory())
-        try:
-            return _core.Forest(
-                self.game.native,
-                num_trees,
-                c_puct=config.c_puct,
-                in_flight=config.in_flight,
-                virtual_loss=config.virtual_loss,
-                first_play_parent=parent,
-                first_play_value=config.first_play_reduction if parent else float(config.first_play),
-                share_collisions=config.on_collision == "share",
-                leaves_per_tree=plan.leaves_per_tree,
-                max_depth=config.max_depth or 0,
-                dirichlet_alpha=config.dirichlet_alpha,
-                dirichlet_fraction=config.dirichlet_fraction,
-                gumbel_considered=config.gumbel_considered if config.root == "gumbel" else 0,
-                gumbel_scale=config.gumbel_scale,
-                gumbel_visit_offset=config.gumbel_visit_offset,
-                gumbel_value_scale=config.gumbel_value_scale,
-                seed=config.seed,
-                num_threads=plan.num_threads,
-                max_memory=max_memory,
-                cache=self.cache.native if self.cache is not None else None,
-            )
-        except (ValueError, RuntimeError) as error:
-            raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
+        self._plan = plan = make_plan(self.config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
+        self._trees = np.arange(num_trees, dtype=np.int32)
+        return make_forest(self.game, self.config, plan, num_trees, self.cache)
 
     def _check_idle(self) -> None:
         if self._is_closed:
@@ -364,18 +334,3 @@ class Search:
             if self.game.to_play(state) == TERMINAL:
                 which = "the position" if len(states) == 1 else f"position {tree}"
                 raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
-
-    def _explain(self, error: Exception, what: str) -> str:
-        message: str
-        tree: int
-        actions: list[int]
-        message, tree, actions = error.args
-        moves = self.game.moves_to_text(actions)
-        where = f"tree {tree}" + (f" after {moves}" if moves else ", the root")
-        try:
-            state = self._states[tree]
-            for action in actions:
-                state = self.game.apply(state, action)
-        except (IllegalMoveError, GameError):
-            return f"{what}: {message} ({where})"
-        return f"{what}: {message} ({where})\n{state}"
