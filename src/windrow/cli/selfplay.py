@@ -1,0 +1,127 @@
+"""`windrow selfplay`: games of an evaluator against itself, without learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.evaluation import make_evaluator
+from windrow.cli.options import (
+    BackendOption,
+    GameArgument,
+    JsonOption,
+    SeedOption,
+    complete_evaluator,
+    examples,
+    read_settings,
+)
+from windrow.cli.output import print_facts, print_json, progress_bar
+from windrow.config import SearchConfig
+from windrow.play.specs import parse_game
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow selfplay connect4 --evaluator runs/c4 --games 500",
+            "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
+            "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
+            "windrow selfplay connect4 --set root=gumbel --set gumbel_scale=1 --set dirichlet_fraction=0 --json",
+        )
+    )(selfplay)
+
+
+def selfplay(
+    game: GameArgument = "connect4",
+    evaluator: Annotated[
+        str,
+        typer.Option(
+            "--evaluator",
+            "-e",
+            help="The path of a checkpoint, [cyan]resnet:64x5[/cyan] (random weights), [cyan]rollout[/cyan] or "
+            "[cyan]uniform[/cyan].",
+            autocompletion=complete_evaluator,
+        ),
+    ] = "resnet",
+    games: Annotated[int, typer.Option("--games", "-g", help="Games to play.", min=1)] = 100,
+    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (64).", min=1)] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the games to this file.")] = None,
+    show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
+    backend: BackendOption = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting of a search or of self-play; may be repeated."),
+    ] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Let an evaluator play itself, many games at once, and say how fast that was.
+
+    After Ctrl-C the figures so far are printed.
+    """
+    from windrow.train.records import GameLog
+    from windrow.train.selfplay import SelfPlay, SelfPlayConfig
+
+    rules = parse_game(game)
+    given = read_settings(settings, SearchConfig, SelfPlayConfig, num_simulations=sims, num_slots=slots, seed=seed)
+    play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
+    noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
+    search = SearchConfig(**{"num_simulations": 64, **noise, **given})
+    named = make_evaluator(
+        rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True
+    )
+    player = SelfPlay(rules, named.evaluator, search, play_config)
+    log = GameLog(out) if out is not None else None
+    shown: list[str] = []
+    try:
+        with progress_bar("playing", games) as bar:
+            for record in player.play(games):
+                if log is not None:
+                    log.append(record)
+                if len(shown) < show:
+                    shown.append(rules.moves_to_text(record.actions.tolist()))
+                bar.update(player.stats.games, note=f"{player.stats.games / player.stats.total_s:.1f} games/s")
+    finally:
+        if log is not None:
+            log.close()
+        document = _describe(player, named.label)
+        if as_json:
+            print_json({**document, "shown": shown})
+        else:
+            print_facts(_in_words(document))
+            for number, moves in enumerate(shown, start=1):
+                print(f"game {number}: {moves}")
+
+
+def _describe(player: Any, label: str) -> dict[str, Any]:
+    stats = player.stats
+    seconds = max(stats.total_s, 1e-9)
+    counts = {name: getattr(stats, name) for name in type(stats).__slots__}
+    return {
+        "evaluator": label,
+        "num_slots": player.config.num_slots,
+        "games_per_s": stats.games / seconds,
+        "moves_per_s": stats.moves / seconds,
+        "simulations_per_s": stats.simulations / seconds,
+        "nn_positions_per_s": stats.nn_positions / seconds,
+        "batch_fill": stats.batch_fill,
+        **counts,
+    }
+
+
+def _in_words(document: dict[str, Any]) -> dict[str, str]:
+    games, moves = max(document["games"], 1), document["moves"]
+    return {
+        "evaluator": document["evaluator"],
+        "games": f"{document['games']:,} in {document['total_s']:.1f} s, {document['games_per_s']:.1f} a second",
+        "moves": f"{moves:,}, {document['moves_per_s']:,.0f} a second",
+        "simulations": f"{document['simulations']:,}, {document['simulations_per_s']:,.0f} a second",
+        "network": f"{document['nn_positions']:,} positions in {document['nn_batches']:,} calls, "
+        f"{document['nn_positions_per_s']:,.0f} positions a second, batches {document['batch_fill']:.0%} full",
+        "results": f"first player won {document['first_player_wins'] / games:.0%}, drawn {document['draws'] / games:.0%}",
+        "repeated": f"{document['repeated_games']:,} games were move for move an earlier one",
+    }

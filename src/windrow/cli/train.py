@@ -1,0 +1,165 @@
+"""`windrow train`: learn a game from nothing but its rules."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.options import JsonOption, complete_game, examples
+from windrow.cli.output import print_facts, print_json, stderr
+from windrow.cli.training_display import TrainingDisplay
+from windrow.errors import ConfigError
+from windrow.play.specs import parse_settings
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow train connect4 --time 3m # the shipped config; the run goes to runs/connect4",
+            "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
+            "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
+            "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
+            "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
+        )
+    )(train)
+
+
+def train(
+    config: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CONFIG", help="A game with a shipped config, or a TOML file.", autocompletion=complete_game
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", "-o", help="Folder of the run (runs/GAME, or runs/GAME-2, ...).")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the run in this folder.")] = None,
+    iterations: Annotated[int | None, typer.Option("--iterations", "-i", help="Iterations in all.", min=0)] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", "-t", help="Time in all, such as [cyan]90s[/cyan], [cyan]3m[/cyan].")
+    ] = None,
+    games: Annotated[int | None, typer.Option("--games", "-g", help="Games per iteration.", min=1)] = None,
+    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move.", min=1)] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Games played at once.", min=1)] = None,
+    channels: Annotated[int | None, typer.Option("--channels", help="Width of the network.", min=1)] = None,
+    blocks: Annotated[int | None, typer.Option("--blocks", help="Residual blocks of the network.", min=0)] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per step.", min=1)] = None,
+    backend: Annotated[str | None, typer.Option("--backend", help="What evaluates in self-play (auto).")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Key of all random numbers.", min=0)] = None,
+    deterministic: Annotated[
+        bool | None, typer.Option("--deterministic", help="The same weights to the last bit, every time.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as [cyan]search.c_puct=2[/cyan]."),
+    ] = None,
+    is_saved: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a network by self-play: play, learn, save a checkpoint, again and again.
+
+    Stop it with Ctrl-C, or kill it: `--resume` goes on, and only the games in progress are lost.
+    """
+    if (config is None) == (resume is None):
+        raise ConfigError("name a game or a config to begin, or --resume a run to go on: one of the two")
+    flags = {
+        "num_iterations": iterations,
+        "time_limit_s": None if time is None else parse_duration(time),
+        "games_per_iteration": games,
+        "search.num_simulations": sims,
+        "selfplay.num_slots": slots,
+        "network.channels": channels,
+        "network.blocks": blocks,
+        "learner.batch_size": batch_size,
+        "backend": backend,
+        "num_threads": threads,
+        "seed": seed,
+        "deterministic": deterministic,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    overrides: dict[str, Any] = {**parse_settings(settings or ()), **given}
+    with ExitStack() as stack:
+        if not is_saved:
+            if run is not None or resume is not None:
+                raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
+            run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
+        training = _open(config, run, resume, overrides)
+        stack.callback(training.close)
+        with TrainingDisplay(training, is_quiet=as_json) as display:
+            try:
+                for report in training.iterations(display.on_event):
+                    display.on_iteration(report)
+            finally:
+                display.finish()
+                summary = training.summary()
+                if not is_saved:
+                    summary.pop("run")
+                if as_json:
+                    print_json(summary)
+                else:
+                    print_facts(describe(summary))
+
+
+def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
+    from windrow.train import TrainConfig, TrainingRun, shipped_config
+
+    if resume is not None:
+        if run is not None and run != resume:
+            raise ConfigError("--resume names the folder of the run: leave --run out")
+        return TrainingRun.resume(resume, overrides)
+    assert config is not None
+    path = Path(config) if config.endswith((".toml", ".json")) else shipped_config(config)
+    made = TrainConfig.read(path, overrides)
+    if made.num_iterations is None and made.time_limit_s is None:
+        stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
+    return TrainingRun.create(run if run is not None else _free_folder(made.game), made)
+
+
+def _free_folder(game: str) -> Path:
+    """`runs/GAME`, or the first of `runs/GAME-2`, `runs/GAME-3` and so on that is not there."""
+    folder, number = Path("runs") / game, 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{game}-{number}", number + 1
+    return folder
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90`, `90s`, `3m`, `1.5h` or `2d`."""
+    number, unit = (text[:-1], text[-1]) if text[-1:].lower() in _UNITS else (text, "s")
+    try:
+        seconds = float(number) * _UNITS[unit.lower()]
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise ConfigError(f"--time {text}: a time is written like 90s, 3m or 1.5h")
+    return seconds
+
+
+def describe(summary: dict[str, Any]) -> dict[str, str]:
+    """The end of a run in words."""
+    facts = {
+        "games": f"{summary['games']:,} in {summary['iterations']} iterations",
+        "self-play": f"{summary['selfplay_s']:.0f} s, {summary['simulations_per_s']:,.0f} simulations/s",
+        "network": f"{summary['nn_positions_per_s']:,.0f} positions/s on {summary['backend']}",
+        "learning": f"{summary['learn_s']:.0f} s, {summary['steps']:,} steps",
+    }
+    if summary.get("loss") is not None:
+        facts["loss"] = (
+            f"{summary['loss']:.3f} (policy {summary['policy_loss']:.3f}, value {summary['value_loss']:.3f})"
+        )
+    if summary.get("solved_policy") is not None:
+        facts["strength"] = f"{summary['solved_policy']:.1%} of solved positions right without a search"
+    if "run" in summary:
+        facts["run"] = str(summary["run"])
+        facts["go on"] = f"windrow train --resume {summary['run']}"
+        facts["play"] = f"windrow play {summary['game']} {summary['run']}"
+    return facts

@@ -1,0 +1,94 @@
+"""What a person sees while a network trains: two bars, and a line per iteration."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from windrow.cli.output import stderr
+
+_COLUMNS = (
+    ("iteration", "{:.0f}", "iter"),
+    ("games", "{:.0f}", "games"),
+    ("games_per_s", "{:.1f}", "games/s"),
+    ("nn_positions_per_s", "{:,.0f}", "positions/s"),
+    ("game_length", "{:.1f}", "length"),
+    ("loss", "{:.3f}", "loss"),
+    ("value_error", "{:.3f}", "value err"),
+    ("policy_entropy", "{:.3f}", "entropy"),
+    ("solved_policy", "{:.1%}", "solved"),
+    ("total_s", "{:.0f}", "seconds"),
+)
+_LINES_PER_HEADER = 25
+
+
+class TrainingDisplay:
+    """Progress of a run on stderr; where that is no terminal, only the lines."""
+
+    def __init__(self, run: Any, *, is_quiet: bool = False) -> None:
+        self._run = run
+        self._console = stderr()
+        self._is_quiet = is_quiet
+        self._num_lines = 0
+        self._progress = Progress(
+            TextColumn("{task.description:>9}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=is_quiet or not self._console.is_terminal,
+        )
+        has_end = run.config.num_iterations is not None or run.config.time_limit_s is not None
+        self._whole = self._progress.add_task("training", total=1.0 if has_end else None, note="", start=True)
+        self._phase = self._progress.add_task("playing", total=None, note="")
+        self._kind = ""
+
+    def __enter__(self) -> TrainingDisplay:
+        if not self._is_quiet:
+            config, counters = self._run.config, self._run.counters
+            self._console.print(
+                f"{self._run.game!r}, network {config.network.channels}x{config.network.blocks}, "
+                f"{config.search.num_simulations} simulations ({config.search.root} root), "
+                f"{config.selfplay.num_slots} games at once; run {self._run.folder}",
+                markup=False,
+            )
+            self._console.print(self._run.evaluator.choice, style="dim", markup=False)
+            if counters.iteration:
+                self._console.print(f"goes on after iteration {counters.iteration}, {counters.games:,} games")
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def on_event(self, kind: str, numbers: dict[str, float]) -> None:
+        """Something small has happened: a game has ended, a step was taken."""
+        if kind != self._kind:
+            self._kind = kind
+            self._progress.reset(self._phase, description={"games": "playing", "steps": "learning"}[kind])
+        done, total = numbers["done"], numbers["of"]
+        note = f"{done:.0f}/{total:.0f} {kind}" + (f", loss {numbers['loss']:.3f}" if "loss" in numbers else "")
+        self._progress.update(self._phase, completed=done, total=total, note=note)
+        self._progress.update(self._whole, completed=self._run.progress)
+
+    def on_iteration(self, report: Any) -> None:
+        """An iteration has ended."""
+        self._progress.update(self._whole, completed=self._run.progress, note=f"iteration {report.iteration}")
+        if self._is_quiet:
+            return
+        if self._num_lines % _LINES_PER_HEADER == 0:
+            self._console.print("  ".join(f"{title:>11}" for _, _, title in _COLUMNS), style="bold")
+        self._num_lines += 1
+        metrics = {"iteration": report.iteration, **report.metrics}
+        cells = [form.format(metrics[name]) if name in metrics else "-" for name, form, _ in _COLUMNS]
+        self._console.print("  ".join(f"{cell:>11}" for cell in cells))
+
+    def finish(self) -> None:
+        """Take the bars away before the summary."""
+        self._progress.stop()

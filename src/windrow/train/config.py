@@ -1,0 +1,238 @@
+"""One training run as settings: sections of a TOML file, each a config of its own.
+
+game = "connect4"
+num_iterations = 50
+
+[search]
+num_simulations = 64
+root = "gumbel"
+
+[network]
+channels = 32
+blocks = 3
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, UnknownKeyError
+from windrow.games.spelling import explain_unknown
+from windrow.settings import Settings
+from windrow.train.learner_config import LearnerConfig
+from windrow.train.selfplay import SelfPlayConfig
+
+_FILES = {".toml", ".json"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkConfig(Settings):
+    """The shape of the network, a `windrow.nets.ResNet`."""
+
+    channels: int = 64
+    """Width."""
+    blocks: int = 5
+    """Residual blocks, two layers each."""
+    policy_channels: int = 4
+    """Planes between trunk and policy."""
+    value_channels: int = 2
+    """Planes between trunk and value."""
+    value_hidden: int = 64
+    """Width of the value's hidden layer."""
+
+    def __post_init__(self) -> None:
+        for name in self.setting_names():
+            self._check_integer(name, 0 if name == "blocks" else 1, 1 << 16)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplayConfig(Settings):
+    """What is remembered of the games."""
+
+    max_positions: int = 200_000
+    """Recorded moves kept; the oldest are forgotten first."""
+    value_mix: float = 0.25
+    """What the value learns: 0 the game's result, 1 the search's own value, else a mixture."""
+    use_symmetries: bool = True
+    """Show each position in a random one of its symmetric images."""
+
+    def __post_init__(self) -> None:
+        self._check_integer("max_positions", 1, 2**40)
+        self._check_number("value_mix", 0.0, 1.0)
+        self._check_flag("use_symmetries")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig(Settings):
+    """A whole run. `read` takes a TOML file; unknown keys and impossible values raise `ConfigError`."""
+
+    game: str = "connect4"
+    """Name of the game."""
+    game_options: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Its options, such as `size = 9`."""
+    seed: int = 0
+    """Key of all random numbers of the run: first weights, games, samples."""
+
+    num_iterations: int | None = None
+    """Iterations after which the run ends. One iteration plays games, learns from them and saves a checkpoint."""
+    time_limit_s: float | None = None
+    """Seconds after which the run ends, those before a resume included; whichever limit comes first."""
+    games_per_iteration: int = 256
+    """Games that finish in one iteration."""
+    samples_per_position: float = 4.0
+    """How often each recorded move is learned from, on average."""
+    min_positions: int = 2000
+    """Recorded moves in memory before learning begins."""
+    deterministic: bool = False
+    """Play every game of an iteration with the same weights and to its end before learning, on deterministic
+    arithmetic: the same settings then give the same weights to the last bit, however often the run was killed and
+    resumed. Somewhat slower: the last games of an iteration leave the network's batches half empty."""
+    backend: str = "auto"
+    """What evaluates the network in self-play, a name of `windrow.evaluators.backends.catalog`. "auto" measures;
+    a deterministic run takes "torch"."""
+    num_threads: int | None = None
+    """Threads for the network, evaluating and learning. None: one per core this process may use."""
+    checkpoint_every: int = 1
+    """Iterations from checkpoint to checkpoint."""
+    keep_checkpoints: int = 5
+    """Checkpoints kept; older ones are deleted."""
+    keep_games: bool = False
+    """Keep the records of games that the replay has forgotten."""
+    evaluate_every: int = 1
+    """Iterations from one quick test of strength to the next, where the game has one; 0 for none."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    # A table leaves open what training sets: 64 simulations, and noise at the root.
+    search: SearchConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
+    selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+
+    def __post_init__(self) -> None:
+        for name, kind in _sections().items():
+            if isinstance(value := getattr(self, name), Mapping):
+                given: Mapping[str, Any] = _for_training(value) if name == "search" else value
+                object.__setattr__(self, name, _make(kind, name, given))
+            elif not isinstance(value, kind):
+                raise ConfigError(f"[{name}] must be a table of settings, not {value!r:.100}")
+        self._check_integer("seed", 0, 2**63 - 1)
+        self._check_integer("num_iterations", 0, 2**31 - 1, is_optional=True)
+        self._check_number("time_limit_s", 0.0, 1e9, is_optional=True)
+        self._check_integer("games_per_iteration", 1, 2**31 - 1)
+        self._check_number("samples_per_position", 0.0, 1e6)
+        self._check_integer("min_positions", 1, 2**40)
+        self._check_flag("deterministic")
+        self._check_integer("num_threads", 1, 1024, is_optional=True)
+        self._check_integer("checkpoint_every", 1, 2**31 - 1)
+        self._check_integer("keep_checkpoints", 1, 2**31 - 1)
+        self._check_flag("keep_games")
+        self._check_integer("evaluate_every", 0, 2**31 - 1)
+        if self.search.num_simulations is None or self.search.time_limit_s is not None:
+            raise ConfigError("in [search]: training counts simulations: set num_simulations, and no time_limit_s")
+        if self.min_positions > self.replay.max_positions:
+            raise ConfigError(
+                f"min_positions={self.min_positions} is more than the replay holds: raise [replay] max_positions"
+            )
+        if self.deterministic and self.time_limit_s is not None:
+            raise ConfigError("a deterministic run cannot end by the clock: set num_iterations, and no time_limit_s")
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
+        """From nested dictionaries, as a TOML file gives them."""
+        return cls(**settings)
+
+    @classmethod
+    def read(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
+        """From a TOML file (or JSON); `overrides` such as `{"search.num_simulations": 32}` come last."""
+        path = Path(path)
+        settings = merge(read_settings(path), overrides or {})
+        try:
+            return cls.from_dict(settings)
+        except UnknownKeyError as error:
+            raise UnknownKeyError(f"{path}: {error}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values; `TrainConfig.from_dict` gives an equal config."""
+        settings = {name: getattr(self, name) for name in self.setting_names()}
+        return {name: value.to_dict() if isinstance(value, Settings) else value for name, value in settings.items()}
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """A TOML or JSON file as nested dictionaries."""
+    path = Path(path)
+    if path.suffix not in _FILES:
+        raise ConfigError(f"{path} is not a config: its name must end in .toml or .json")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text") from None
+    try:
+        settings: Any = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path} must hold settings by name")
+    return settings  # pyright: ignore[reportUnknownVariableType]
+
+
+def shipped_config(game: str) -> Path:
+    """The file of the config that windrow brings along for a game."""
+    folder = Path(__file__).parent / "configs"
+    known = sorted(path.stem for path in folder.glob("*.toml"))
+    if game not in known:
+        raise ConfigError(f"there is no config for {game!r}. {explain_unknown(game, known, what='configs')}")
+    return folder / f"{game}.toml"
+
+
+def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with some replaced; `{"search.seed": 1}` reaches into a section."""
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    for key, value in overrides.items():
+        section, dot, name = key.partition(".")
+        if dot:
+            merged.setdefault(section, {})[name] = value
+        else:
+            merged[key] = value
+    return merged
+
+
+def _sections() -> dict[str, type[Settings]]:
+    return {
+        "network": NetworkConfig,
+        "search": SearchConfig,
+        "selfplay": SelfPlayConfig,
+        "replay": ReplayConfig,
+        "learner": LearnerConfig,
+    }
+
+
+def _for_training(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Search settings with what training wants and play does not: noise, and a small budget."""
+    noise = {"gumbel_scale": 1.0} if search.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
+    return {"num_simulations": 64, **noise, **search}
+
+
+def _make(kind: type[Settings], section: str, settings: Mapping[str, Any]) -> Settings:
+    try:
+        return kind(**settings)
+    except UnknownKeyError as error:
+        raise UnknownKeyError(f"in [{section}]: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"in [{section}]: {error}") from None
+
+
+def _toml() -> Any:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    return tomllib

@@ -1,0 +1,85 @@
+"""When to give a game up, and whether those who would have were really lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_MIN_CHECKED = 40
+"""Players who did not lose that must have been watched to the end before anybody resigns."""
+_MAX_REMEMBERED = 1000
+
+
+@dataclass(slots=True)
+class Watch:
+    """One game: how the values of each player's own moves went.
+
+    is_checked: the game is played to its end whatever happens, to see who would have resigned wrongly.
+    recent: per player, the values of the last moves.
+    lowest: per player, the lowest threshold at which they would have gone on so far.
+    """
+
+    is_checked: bool
+    recent: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
+    lowest: list[float] = field(default_factory=lambda: [1.0, 1.0])
+
+
+class Resignation:
+    """A threshold on the search's value, held so low that few games are given up wrongly.
+
+    A player resigns whose last `patience` own moves all had a value below the threshold. Some games are played to the
+    end all the same; from them the threshold is set so that, of the players who did not lose, at most `max_error`
+    would have resigned. Until enough of those were seen nobody resigns.
+
+    Args:
+        below: the highest the threshold may be; None for no resignation at all.
+        patience: moves in a row.
+        max_error: share of players who did not lose and yet would have resigned.
+        margins: what `margins` gave in an earlier run, to go on from.
+    """
+
+    def __init__(self, below: float | None, *, patience: int, max_error: float, margins: Sequence[float] = ()) -> None:
+        self._below, self._patience, self._max_error = below, patience, max_error
+        self._margins = deque(margins, maxlen=_MAX_REMEMBERED)
+        self.num_checked = 0
+        self.num_wrong = 0
+        self.threshold: float | None = None
+        """Values below it count; None while nobody resigns."""
+        self._set_threshold()
+
+    @property
+    def margins(self) -> list[float]:
+        """The thresholds at which players who did not lose would have gone on to the end, newest last."""
+        return list(self._margins)
+
+    def would_resign(self, watch: Watch, player: int, value: float) -> bool:
+        """Note the value of one move; whether its player resigns now."""
+        recent = watch.recent[player]
+        recent.append(value)
+        if len(recent) < self._patience:
+            return False
+        del recent[: -self._patience]
+        margin = max(recent)
+        watch.lowest[player] = min(watch.lowest[player], margin)
+        return self.threshold is not None and margin < self.threshold and not watch.is_checked
+
+    def learn(self, watch: Watch, returns: Sequence[float]) -> None:
+        """Take in a game that was played to its end."""
+        if self._below is None or not watch.is_checked:
+            return
+        for player, result in enumerate(returns):
+            if result < 0:
+                continue
+            self.num_checked += 1
+            if self.threshold is not None and watch.lowest[player] < self.threshold:
+                self.num_wrong += 1
+            self._margins.append(watch.lowest[player])
+        self._set_threshold()
+
+    def _set_threshold(self) -> None:
+        if self._below is None or len(self._margins) < _MIN_CHECKED:
+            return
+        # Of the margins seen, at most this many may lie below the threshold.
+        num_allowed = int(self._max_error * len(self._margins))
+        self.threshold = min(self._below, sorted(self._margins)[num_allowed])

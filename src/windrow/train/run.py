@@ -1,0 +1,417 @@
+"""A training run: play, learn, save, again and again, in a folder that survives a kill at any moment.
+
+    run = TrainingRun.create("runs/c4", TrainConfig.read("configs/connect4.toml"))
+    for report in run.iterations():
+        print(report.metrics)
+
+The folder holds
+
+    config.json      the settings
+    games/000001.games ...   the games of each iteration, written as they finish
+    checkpoints/000001/ ...  weights, optimizer and counters after an iteration
+    metrics.jsonl    one line per iteration
+    tensorboard/     the same for TensorBoard
+
+What was learned from is read back from the games, so a checkpoint is small, and after a kill only the games that were
+in progress are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from windrow.errors import CheckpointError, ConfigError, TrainingError
+from windrow.evaluators.loading import load
+from windrow.games.registry import make_game
+from windrow.nets import ResNet, fold
+from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
+from windrow.train.config import TrainConfig
+from windrow.train.learner import Learner, step_rng
+from windrow.train.metrics import MetricsLog
+from windrow.train.records import GameLog, GameRecord
+from windrow.train.replay import Replay
+from windrow.train.selfplay import SelfPlay
+from windrow.train.strength import make_strength_test
+
+_MAX_UPDATE_S = 0.05
+"""Longest that new weights may take to reach self-play."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """How far a run is; saved with every checkpoint."""
+
+    iteration: int = 0
+    games: int = 0
+    positions: int = 0
+    """Recorded moves."""
+    moves: int = 0
+    simulations: int = 0
+    nn_positions: int = 0
+    steps: int = 0
+    """Of the learner."""
+    samples_owed: float = 0.0
+    """Samples that the games so far allow and the learner has not taken."""
+    next_game: int = 0
+    selfplay_s: float = 0.0
+    learn_s: float = 0.0
+    total_s: float = 0.0
+    resign_margins: list[float] = field(default_factory=list[float])
+
+
+@dataclass(frozen=True, slots=True)
+class IterationReport:
+    """One iteration."""
+
+    iteration: int
+    metrics: dict[str, float]
+    checkpoint: Path | None
+
+
+Event = Callable[[str, dict[str, float]], None]
+"""Called often during an iteration: ("games" | "steps", what is known)."""
+
+
+class TrainingRun:
+    """A run in its folder; made by `create` or `resume`."""
+
+    def __init__(self, folder: Path, config: TrainConfig, counters: Counters, learner_state: Any = None) -> None:
+        self.folder, self.config, self.counters = folder, config, counters
+        self.game = make_game(config.game, **config.game_options)
+        self.net = ResNet.for_game(self.game, seed=config.seed, **config.network.to_dict())
+        self.learner = Learner(
+            self.net, config.learner, deterministic=config.deterministic, num_threads=config.num_threads
+        )
+        if learner_state is not None:
+            self.learner.load_state(learner_state)
+        self.replay = Replay(
+            self.game,
+            config.replay.max_positions,
+            value_mix=config.replay.value_mix,
+            use_symmetries=config.replay.use_symmetries,
+        )
+        self._positions_by_log: dict[Path, int] = {}
+        self._last: dict[str, float] = {}
+        self.metrics = MetricsLog(folder, first_iteration=counters.iteration + 1)
+        self.evaluator = self._make_evaluator()
+        self._recovered = self._restore_games()
+        self.selfplay = SelfPlay(
+            self.game,
+            self.evaluator,
+            config.search.replace(seed=config.seed),
+            config.selfplay,
+            next_game=counters.next_game,
+            resign_margins=counters.resign_margins,
+        )
+        self._strength = make_strength_test(self.game, self.evaluator) if config.evaluate_every else None
+        self._stop_requested = False
+
+    # --- Beginning --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, folder: str | Path, config: TrainConfig) -> TrainingRun:
+        """Begin a new run in `folder`, which must not hold one."""
+        folder = Path(folder)
+        if (folder / "config.json").exists():
+            raise ConfigError(f"{folder} holds a run already: resume it, or choose another folder")
+        make_game(config.game, **config.game_options)  # before anything is written
+        try:
+            (folder / "games").mkdir(parents=True, exist_ok=True)
+            (folder / "checkpoints").mkdir(exist_ok=True)
+            _write_atomically(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+        except OSError as error:
+            raise CheckpointError(f"cannot make a run in {folder}: {error.strerror}") from error
+        return cls(folder, config, Counters())
+
+    @classmethod
+    def resume(cls, folder: str | Path, overrides: dict[str, Any] | None = None) -> TrainingRun:
+        """Go on with the run in `folder` from its latest checkpoint, with some settings changed if asked."""
+        folder = Path(folder)
+        if not (folder / "config.json").exists():
+            raise ConfigError(f"{folder} holds no run: there is no config.json in it")
+        config = TrainConfig.read(folder / "config.json", overrides)
+        if overrides:
+            _write_atomically(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+        path = latest_checkpoint(folder)
+        if path is None:
+            return cls(folder, config, Counters())
+        training = load_training(path, expect_game=make_game(config.game, **config.game_options))
+        known = {key: value for key, value in training.counters.items() if key in Counters.__dataclass_fields__}
+        return cls(folder, config, Counters(**known), training.learner_state)
+
+    # --- Going on ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a limit of the config is reached."""
+        config, counters = self.config, self.counters
+        if config.num_iterations is not None and counters.iteration >= config.num_iterations:
+            return True
+        return config.time_limit_s is not None and counters.total_s >= config.time_limit_s
+
+    def stop(self) -> None:
+        """End after the present iteration; callable from any thread."""
+        self._stop_requested = True
+
+    def iterations(self, on_event: Event | None = None) -> Iterator[IterationReport]:
+        """Iterate until a limit is reached or `stop` is called."""
+        while not self.is_over and not self._stop_requested:
+            yield self._iterate(on_event or _ignore)
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is done, from 0 to 1; 0 where it has no end."""
+        config, counters = self.config, self.counters
+        shares = [0.0]
+        if config.num_iterations:
+            shares.append(counters.iteration / config.num_iterations)
+        if config.time_limit_s:
+            shares.append(counters.total_s / config.time_limit_s)
+        return min(max(shares), 1.0)
+
+    def summary(self) -> dict[str, Any]:
+        """The whole run so far."""
+        counters = self.counters
+        seconds = max(counters.selfplay_s, 1e-9)
+        return {
+            "run": str(self.folder),
+            "game": self.game.name,
+            "iterations": counters.iteration,
+            "games": counters.games,
+            "positions": counters.positions,
+            "steps": counters.steps,
+            "simulations": counters.simulations,
+            "simulations_per_s": counters.simulations / seconds,
+            "nn_positions_per_s": counters.nn_positions / seconds,
+            "selfplay_s": counters.selfplay_s,
+            "learn_s": counters.learn_s,
+            "total_s": counters.total_s,
+            "backend": self.evaluator.backend,
+            **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy")},
+        }
+
+    def close(self) -> None:
+        """Free what the run holds; may be called more than once."""
+        self.metrics.close()
+        self.evaluator.close()
+
+    # --- One iteration ----------------------------------------------------------------------------------------
+
+    def _iterate(self, on_event: Event) -> IterationReport:
+        counters = self.counters
+        start = perf_counter()
+        counters.iteration += 1
+        played = self._play(on_event)
+        learned = self._learn(on_event)
+        self.evaluator.update(fold(self.net))
+        metrics = {**played, **learned}
+        if self._strength is not None and counters.iteration % self.config.evaluate_every == 0:
+            metrics |= self._strength.measure()
+        counters.total_s += perf_counter() - start
+        metrics |= {"total_s": counters.total_s, "games": counters.games, "steps": counters.steps}
+        checkpoint = None
+        is_last = self.is_over or self._stop_requested
+        if counters.iteration % self.config.checkpoint_every == 0 or is_last:
+            checkpoint = self._save(metrics)
+        self.metrics.write(counters.iteration, metrics)
+        self._last |= metrics
+        return IterationReport(counters.iteration, metrics, checkpoint)
+
+    def _play(self, on_event: Event) -> dict[str, float]:
+        config, counters, selfplay = self.config, self.counters, self.selfplay
+        log = GameLog(self._log_path(counters.iteration))
+        records = self._recovered
+        self._recovered = []
+        before = _numbers(selfplay.stats)
+        start = perf_counter()
+        num_wanted = config.games_per_iteration - len(records)
+        with log:
+            if num_wanted > 0:
+                for record in selfplay.play(num_wanted, refill=not config.deterministic):
+                    log.append(record)
+                    records.append(record)
+                    on_event("games", {"done": len(records), "of": config.games_per_iteration})
+                    if config.time_limit_s is not None:
+                        elapsed = counters.total_s + perf_counter() - start
+                        if elapsed >= config.time_limit_s:
+                            break
+        self._remember(records)
+        seconds = perf_counter() - start
+        stats = {name: value - before[name] for name, value in _numbers(selfplay.stats).items()}
+        self._positions_by_log[log.path] = positions = _count_positions(records)
+        counters.games += len(records)
+        counters.positions += positions
+        counters.moves += int(stats["moves"])
+        counters.simulations += int(stats["simulations"])
+        counters.nn_positions += int(stats["nn_positions"])
+        counters.samples_owed += positions * config.samples_per_position
+        counters.next_game = selfplay.next_game
+        counters.resign_margins = selfplay.resignation.margins
+        counters.selfplay_s += seconds
+        return self._describe_games(records, stats, seconds)
+
+    def _describe_games(self, records: list[GameRecord], stats: dict[str, float], seconds: float) -> dict[str, float]:
+        num_games = max(len(records), 1)
+        version = self.evaluator.version
+        return {
+            "selfplay_s": seconds,
+            "games_per_s": len(records) / seconds,
+            "moves_per_s": stats["moves"] / seconds,
+            "simulations_per_s": stats["simulations"] / seconds,
+            "nn_positions_per_s": stats["nn_positions"] / seconds,
+            "batch_fill": stats["nn_positions"] / max(stats["nn_places"], 1),
+            "game_length": sum(len(record.actions) for record in records) / num_games,
+            "first_player_wins": sum(float(record.returns[0]) > 0 for record in records) / num_games,
+            "draws": sum(not record.returns.any() for record in records) / num_games,
+            "repeated_games": stats["repeated_games"] / num_games,
+            "resigned_games": sum(record.resigned_by >= 0 for record in records) / num_games,
+            "policy_lag": max((version - record.versions[0] for record in records), default=0),
+            "replay_positions": len(self.replay),
+        }
+
+    def _learn(self, on_event: Event) -> dict[str, float]:
+        config, counters = self.config, self.counters
+        start = perf_counter()
+        if len(self.replay) < config.min_positions:
+            counters.samples_owed = 0.0
+            return {"learn_s": 0.0}
+        batch_size = config.learner.batch_size
+        num_steps = int(counters.samples_owed // batch_size)
+        counters.samples_owed -= num_steps * batch_size
+        sums: dict[str, float] = {}
+        for step in range(num_steps):
+            batch = self.replay.sample(batch_size, step_rng(config.seed, counters.steps))
+            try:
+                measured = self.learner.step(batch, progress=self.progress)
+            except TrainingError as error:
+                last = latest_checkpoint(self.folder)
+                raise TrainingError(f"{error}. The last good checkpoint is {last}") from error
+            counters.steps += 1
+            for name, value in measured.items():
+                sums[name] = sums.get(name, 0.0) + value
+            on_event("steps", {"done": step + 1, "of": num_steps, "loss": measured["loss"]})
+        counters.learn_s += (seconds := perf_counter() - start)
+        means = {name: value / num_steps for name, value in sums.items()}
+        return {"learn_s": seconds, "samples_per_s": num_steps * batch_size / seconds if seconds else 0.0, **means}
+
+    # --- Keeping ----------------------------------------------------------------------------------------------
+
+    def _save(self, metrics: dict[str, float]) -> Path:
+        path = save_checkpoint(
+            self.folder,
+            self.counters.iteration,
+            game=self.game,
+            net=self.net,
+            learner_state=self.learner.state(),
+            counters=_numbers(self.counters),
+            config=self.config.to_dict(),
+            metrics=metrics,
+            keep=self.config.keep_checkpoints,
+        )
+        if not self.config.keep_games:
+            self._forget_games()
+        return path
+
+    def _log_path(self, iteration: int) -> Path:
+        return self.folder / "games" / f"{iteration:06d}.games"
+
+    def _logs(self) -> list[tuple[int, Path]]:
+        """The logs of finished games by iteration, oldest first."""
+        paths = (self.folder / "games").glob("*.games")
+        return sorted((int(path.stem), path) for path in paths if path.stem.isdigit())
+
+    def _restore_games(self) -> list[GameRecord]:
+        """Fill the replay as it was at the checkpoint; the games that finished after it are returned."""
+        logs = self._logs()
+        done = [path for iteration, path in logs if iteration <= self.counters.iteration]
+        later = [path for iteration, path in logs if iteration > self.counters.iteration]
+        needed: list[list[GameRecord]] = []
+        num_positions = 0
+        for path in reversed(done):
+            if num_positions >= self.config.replay.max_positions:
+                break
+            records = GameLog.read(path)
+            self._positions_by_log[path] = count = _count_positions(records)
+            num_positions += count
+            needed.append(records)
+        for records in reversed(needed):
+            self._remember(records)
+        if self.config.deterministic:
+            for path in later:
+                path.unlink()  # they are played again, to the same end
+            return []
+        return self._recover(later)
+
+    def _recover(self, logs: list[Path]) -> list[GameRecord]:
+        """Games that finished after the checkpoint: all of them belong to the next iteration now."""
+        # By number: a kill while they were moved to one log leaves some in two.
+        recovered = {record.number: record for path in logs for record in GameLog.read(path)}
+        if recovered:
+            with GameLog(self._log_path(self.counters.iteration + 1)) as log:
+                there = {record.number for record in GameLog.read(log.path)}
+                for record in recovered.values():
+                    if record.number not in there:
+                        log.append(record)
+            self.counters.next_game = max(self.counters.next_game, max(recovered) + 1)
+        for path in logs:
+            if path != self._log_path(self.counters.iteration + 1):
+                path.unlink()
+        return list(recovered.values())
+
+    def _remember(self, records: list[GameRecord]) -> None:
+        if self.config.deterministic:
+            records.sort(key=lambda record: record.number)  # they finish in another order than they began
+        for record in records:
+            self.replay.add(record)
+
+    def _forget_games(self) -> None:
+        """Delete the logs that no resume can need: those that even the oldest checkpoint's replay has forgotten."""
+        checkpoints = [int(path.name) for path in (self.folder / "checkpoints").iterdir() if path.name.isdigit()]
+        num_positions = 0
+        for iteration, path in reversed(self._logs()):
+            if iteration > min(checkpoints, default=0):
+                continue
+            if num_positions >= self.config.replay.max_positions:
+                path.unlink()
+                self._positions_by_log.pop(path, None)
+            else:
+                num_positions += self._positions_by_log.get(path, 0)
+
+    def _make_evaluator(self) -> Any:
+        config = self.config
+        backend = "torch" if config.deterministic and config.backend == "auto" else config.backend
+        return load(
+            fold(self.net),
+            game=self.game,
+            backend=backend,
+            batch=config.selfplay.num_slots * (config.search.leaves_per_tree or 1),
+            num_threads=config.num_threads,
+            max_update_s=_MAX_UPDATE_S if backend == "auto" else None,
+        )
+
+
+def _count_positions(records: list[GameRecord]) -> int:
+    return sum(len(record.policy) for record in records)
+
+
+def _ignore(kind: str, numbers: dict[str, float]) -> None:
+    """No one listens."""
+
+
+def _numbers(counts: Any) -> dict[str, float]:
+    return {name: getattr(counts, name) for name in type(counts).__slots__}
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

@@ -1,0 +1,468 @@
+"""Games of a network against itself: many at once, and a finished one is replaced at once.
+
+    selfplay = SelfPlay(game, evaluator, SearchConfig(num_simulations=64, dirichlet_fraction=0.25), SelfPlayConfig())
+    for record in selfplay.play(1000):
+        replay.add(record)
+
+Every tree searches on its own terms: it moves as soon as its own search has ended, whatever the others do, so that the
+network's batches stay full from the first game to the last.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError
+from windrow.evaluators.cache import PredictionCache
+from windrow.games.native import NativeGame, State
+from windrow.games.protocol import TERMINAL
+from windrow.numerics import Purpose, Stream, uniforms
+from windrow.search.engine import settle
+from windrow.search.evaluation import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.search.forest import in_words, make_forest
+from windrow.search.plan import make_plan
+from windrow.settings import Settings
+from windrow.train.records import GameRecord
+from windrow.train.resignation import Resignation, Watch
+
+IntArray: TypeAlias = npt.NDArray[np.int32]
+
+_MAX_REMEMBERED_GAMES = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelfPlayConfig(Settings):
+    """How games are played; how their moves are searched is the `SearchConfig`'s."""
+
+    num_slots: int = 128
+    """Games played at once: with one leaf per tree, the rows of the network's batch."""
+    full_fraction: float = 1.0
+    """Share of the moves searched with the whole budget, and recorded to be learned from. The others only carry the
+    game on: they are searched with `fast_simulations`, without noise, and not recorded (playout-cap randomization)."""
+    fast_simulations: int = 16
+    """Budget of those others."""
+    temperature_plies: int = 15
+    """Moves from the start of the game drawn at the `SearchConfig`'s temperature; later ones at `late_temperature`."""
+    late_temperature: float = 0.0
+    """0 plays the best move. A Gumbel root draws in its own way, and both temperatures are left out."""
+    opening_plies: int = 0
+    """Most random moves at the start of a game; how many is drawn evenly from 0 to this. They are not recorded."""
+    max_plies: int | None = None
+    """A game of so many moves is called a draw. None: no limit."""
+    reuse_tree: bool = True
+    """Keep what was found below the move that is played."""
+    resign_below: float | None = None
+    """Give a game up whose value stays below this, e.g. -0.9. None: play every game to its end. The threshold in force
+    is lower where the games that are played on show that more than `resign_max_error` would be given up wrongly."""
+    resign_patience: int = 2
+    """Moves in a row that must look lost."""
+    resign_check_fraction: float = 0.1
+    """Share of games played to the end to see who would have resigned wrongly."""
+    resign_max_error: float = 0.05
+    """Most players who did not lose that would have resigned."""
+
+    def __post_init__(self) -> None:
+        self._check_integer("num_slots", 1, 1 << 24)
+        self._check_number("full_fraction", 0.0, 1.0)
+        self._check_integer("fast_simulations", 0, 2**31 - 2)
+        self._check_integer("temperature_plies", 0, 2**31 - 1)
+        self._check_number("late_temperature", 0.0, 1e6)
+        self._check_integer("opening_plies", 0, 10_000)
+        self._check_integer("max_plies", 1, 2**31 - 1, is_optional=True)
+        self._check_flag("reuse_tree")
+        self._check_number("resign_below", -1.0, 0.0, is_optional=True)
+        self._check_integer("resign_patience", 1, 1000)
+        self._check_number("resign_check_fraction", 0.0, 1.0)
+        self._check_number("resign_max_error", 0.0, 1.0)
+        if self.resign_below is not None and self.resign_check_fraction == 0.0:
+            raise ConfigError("resign_below needs some games played to the end: set resign_check_fraction above 0")
+
+
+@dataclass(slots=True)
+class SelfPlayStats:
+    """What self-play has done since it was made; all counts only grow."""
+
+    games: int = 0
+    moves: int = 0
+    recorded_moves: int = 0
+    repeated_games: int = 0
+    """Games that were move for move an earlier one."""
+    resigned_games: int = 0
+    first_player_wins: int = 0
+    draws: int = 0
+    simulations: int = 0
+    evaluations: int = 0
+    """Nodes expanded, less is evaluated if a cache knew some."""
+    nn_batches: int = 0
+    nn_positions: int = 0
+    nn_places: int = 0
+    """Rows that the batches had room for."""
+    select_s: float = 0.0
+    encode_s: float = 0.0
+    evaluate_s: float = 0.0
+    complete_s: float = 0.0
+    total_s: float = 0.0
+    """Seconds inside `play`."""
+
+    @property
+    def batch_fill(self) -> float:
+        """Rows evaluated as a share of the rows that the batches had room for."""
+        return self.nn_positions / self.nn_places if self.nn_places else 0.0
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One game in progress."""
+
+    number: int
+    initial: bytes
+    ply: int
+    first_version: int
+    watch: Watch
+    is_full: bool = True
+    actions: list[int] = field(default_factory=list[int])
+    is_recorded: list[bool] = field(default_factory=list[bool])
+    policies: list[npt.NDArray[np.float16]] = field(default_factory=list[Any])
+    root_values: list[float] = field(default_factory=list[float])
+
+
+class SelfPlay:
+    """Plays a game against itself.
+
+    Games are numbered from `next_game` on, and a game's number is the key of all its random numbers: with an evaluator
+    that answers the same to the same batches, the same games are played whatever came before.
+
+    Args:
+        game: the rules.
+        evaluator: priors and values; its weights may be updated between two games that `play` gives.
+        search: how moves are searched: budget, noise or `root="gumbel"`, temperature, seed.
+        config: how games are played.
+        cache: evaluations to use again; None for one of its own if `search.cache_memory` asks for it.
+        next_game: the number of the next game to start.
+        resign_margins: `resignation.margins` of an earlier run, to go on from.
+    """
+
+    def __init__(
+        self,
+        game: NativeGame,
+        evaluator: object,
+        search: SearchConfig,
+        config: SelfPlayConfig | None = None,
+        *,
+        cache: PredictionCache | None = None,
+        next_game: int = 0,
+        resign_margins: tuple[float, ...] | list[float] = (),
+    ) -> None:
+        if search.num_simulations is None or search.time_limit_s is not None:
+            raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
+        if search.engine not in ("auto", "vectorized"):
+            raise ConfigError(f'self-play runs many trees at once: engine="vectorized", not {search.engine!r}')
+        self.game, self.search = game, search
+        self.config = config = SelfPlayConfig() if config is None else config
+        if config.resign_below is not None and game.num_players != 2:
+            raise ConfigError("resign_below is for games of two players")
+        if cache is None and search.cache_memory:
+            cache = PredictionCache(search.cache_memory)
+        if cache is not None:
+            cache.claim(game)
+        self.cache = cache
+        self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
+        self.plan = make_plan(
+            search.replace(engine="vectorized"), num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline
+        )
+        self._forest = make_forest(game, search, self.plan, config.num_slots, cache)
+        self._trees_per_batch = -(-config.num_slots // min(self.plan.pipeline, config.num_slots))
+        if search.max_batch is not None:
+            self._trees_per_batch = min(self._trees_per_batch, max(search.max_batch // self.plan.leaves_per_tree, 1))
+        self._slots: dict[int, _Slot] = {}
+        self._next_game = next_game
+        self._games_to_start: float = 0
+        self._finished: deque[GameRecord] = deque()
+        self._seen: dict[bytes, None] = {}
+        self.resignation = Resignation(
+            config.resign_below,
+            patience=config.resign_patience,
+            max_error=config.resign_max_error,
+            margins=resign_margins,
+        )
+        self.stats = SelfPlayStats()
+
+    @property
+    def next_game(self) -> int:
+        """The number of the next game to start."""
+        return self._next_game
+
+    @property
+    def num_in_progress(self) -> int:
+        """Games started and not finished."""
+        return len(self._slots)
+
+    def play(self, num_games: int, *, refill: bool = True) -> Iterator[GameRecord]:
+        """Play until `num_games` more games have finished; yields each as it does.
+
+        Args:
+            num_games: how many to give.
+            refill: put a new game into a free slot at once, so that others are in progress when this ends; the next
+                `play` goes on with them. Otherwise exactly `num_games` are started and all of them end here, the last
+                ones in smaller batches: that is what a reproducible run needs.
+        """
+        if num_games < 1:
+            raise ConfigError(f"num_games must be at least 1, not {num_games}")
+        if not refill and self._slots:
+            raise ConfigError(f"{len(self._slots)} games are in progress: refill=False is for play from the start")
+        self._games_to_start = float("inf") if refill else num_games
+        return self._play(num_games)
+
+    def drop_games(self) -> None:
+        """Forget the games in progress."""
+        self._forest.uproot_many(np.arange(self.config.num_slots, dtype=np.int32))
+        self._slots.clear()
+        self._finished.clear()
+
+    # --- The loop ---------------------------------------------------------------------------------------------
+
+    def _play(self, num_games: int) -> Generator[GameRecord, None, None]:
+        started = perf_counter()
+        before = self.stats.total_s
+        num_given = 0
+        self._start_games(np.setdiff1d(np.arange(self.config.num_slots, dtype=np.int32), list(self._slots)))
+        rounds = self._rounds()
+        try:
+            while num_given < num_games:
+                while self._finished and num_given < num_games:
+                    num_given += 1
+                    self.stats.total_s = before + perf_counter() - started
+                    yield self._finished.popleft()
+                    # What the caller does with a game is not self-play's time.
+                    started = perf_counter() - (self.stats.total_s - before)
+                if num_given < num_games:
+                    next(rounds)
+        except (_core.BadEvaluation, _core.GameFault) as error:
+            raise in_words(error, self.game, self._root_states()) from None
+        finally:
+            rounds.close()
+            self.stats.total_s = before + perf_counter() - started
+
+    def _rounds(self) -> Generator[None, None, None]:
+        """Select, evaluate, complete and move, for ever; yields after every batch."""
+        forest, port, stats = self._forest, self._port, self.stats
+        num_slots, leaves = self.config.num_slots, self.plan.leaves_per_tree
+        depth = min(self.plan.pipeline, num_slots)
+        max_leaves = self._trees_per_batch * leaves
+        idle = port.buffers(depth, num_rows=max(max_leaves, leaves))
+        out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
+        is_clean = False
+        try:
+            while True:
+                is_clean = False
+                before = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
+                while len(out) < depth:
+                    buffer = idle.pop()
+                    batch = forest.select(buffer.rows, max_leaves, 0, num_slots)
+                    if batch.num_rows == 0:
+                        idle.append(buffer)
+                        break
+                    out.append((batch, buffer, port.submit(forest, batch, buffer)))
+                    stats.nn_places += max(max_leaves, batch.num_rows)
+                if out:
+                    batch, buffer, ticket = out.popleft()
+                    forest.complete(batch, *port.receive(ticket))
+                    idle.append(buffer)
+                after = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
+                select_s, encode_s, complete_s, evaluate_s, batches, rows = (
+                    new - old for new, old in zip(after, before, strict=True)
+                )
+                stats.select_s += select_s
+                stats.encode_s += encode_s
+                stats.complete_s += complete_s
+                stats.evaluate_s += evaluate_s
+                stats.nn_batches += batches
+                stats.nn_positions += rows
+                finished = forest.take_finished()
+                if len(finished):
+                    self._move(finished)
+                is_clean = not out
+                yield
+        finally:
+            forest.cancel_all()
+            if not is_clean:
+                port.discard_buffers()
+            for _, _, ticket in out:
+                settle(ticket)
+
+    # --- Moving -----------------------------------------------------------------------------------------------
+
+    def _move(self, trees: IntArray) -> None:
+        """Play a move in each of `trees`, whose searches have ended, and begin what comes next."""
+        forest, stats = self._forest, self.stats
+        slots = [self._slots[int(tree)] for tree in trees]
+        totals = forest.totals(trees)
+        stats.simulations += totals["simulations"]
+        stats.evaluations += totals["evaluations"]
+        visits, priors, _, values = forest.roots(trees)
+        if self.search.root == "gumbel":
+            policies, actions = forest.gumbel_roots(trees)
+        else:
+            counted = visits.sum(axis=1, keepdims=True)
+            policies = np.where(counted > 0, visits / np.maximum(counted, 1), priors).astype(np.float32)
+            actions = self._draw(policies, slots)
+        players = self._to_play(forest.root_states(trees))
+        forest.advance_many(trees, actions)
+        states = forest.root_states(trees)
+        to_play = self._to_play(states)
+        half = policies.astype(np.float16)
+        num_over = 0
+        goes_on = np.zeros(len(slots), bool)
+        for row, slot in enumerate(slots):
+            slot.actions.append(int(actions[row]))
+            slot.is_recorded.append(slot.is_full)
+            slot.root_values.append(value := float(values[row]))
+            if slot.is_full:
+                slot.policies.append(half[row])
+            slot.ply += 1
+            player = int(players[row])
+            resigns = self.config.resign_below is not None and self.resignation.would_resign(slot.watch, player, value)
+            if to_play[row] == TERMINAL:
+                returns = self._returns(states[row])
+                self.resignation.learn(slot.watch, returns)
+                self._finish(slot, returns, resigned_by=-1)
+            elif resigns:
+                self._finish(slot, [-1.0 if who == player else 1.0 for who in range(2)], resigned_by=player)
+            elif self.config.max_plies is not None and len(slot.actions) >= self.config.max_plies:
+                self._finish(slot, [0.0] * self.game.num_players, resigned_by=-1)
+            else:
+                goes_on[row] = True
+                continue
+            num_over += 1
+            del self._slots[int(trees[row])]
+        stats.moves += len(slots)
+        if not self.config.reuse_tree and goes_on.any():
+            forest.reset_many(trees[goes_on], np.ascontiguousarray(states[goes_on]))
+        self._begin(trees[goes_on])
+        if num_over:
+            forest.uproot_many(trees[~goes_on])
+            self._start_games(trees[~goes_on])
+
+    def _draw(self, policies: npt.NDArray[np.float32], slots: list[_Slot]) -> IntArray:
+        """An action for each row, drawn at the temperature of its ply."""
+        config = self.config
+        numbers, plies = np.array([slot.number for slot in slots]), np.array([slot.ply for slot in slots])
+        warm = np.where(plies < config.temperature_plies, self.search.temperature, config.late_temperature)
+        # Scaled first, so that a small temperature cannot overflow; at 0 only the first of the best is left.
+        weights = policies.astype(np.float64) / policies.max(axis=1, keepdims=True)
+        powers = weights ** (1.0 / np.maximum(warm, 1e-9))[:, None]
+        best = np.zeros_like(powers)
+        best[np.arange(len(slots)), weights.argmax(axis=1)] = 1.0
+        cumulative = np.cumsum(np.where(warm[:, None] > 0, powers, best), axis=1)
+        draws = uniforms(self.search.seed, numbers, plies, Purpose.MOVE) * cumulative[:, -1]
+        return (cumulative <= draws[:, None]).sum(axis=1).astype(np.int32)
+
+    def _finish(self, slot: _Slot, returns: list[float], *, resigned_by: int) -> None:
+        actions = np.array(slot.actions, np.uint16)
+        policy = np.array(slot.policies, np.float16).reshape(-1, self.game.num_actions)
+        record = GameRecord(
+            number=slot.number,
+            actions=actions,
+            initial=slot.initial,
+            is_recorded=np.array(slot.is_recorded, bool),
+            policy=policy,
+            root_value=np.array(slot.root_values, np.float16),
+            returns=np.array(returns, np.float32),
+            versions=(slot.first_version, self._port.version),
+            resigned_by=resigned_by,
+        )
+        stats = self.stats
+        stats.games += 1
+        stats.recorded_moves += len(policy)
+        stats.resigned_games += resigned_by >= 0
+        stats.first_player_wins += returns[0] > 0
+        stats.draws += len(returns) == 2 and returns[0] == returns[1]
+        moves = slot.initial + actions.tobytes()
+        if moves in self._seen:
+            stats.repeated_games += 1
+        else:
+            self._seen[moves] = None
+            if len(self._seen) > _MAX_REMEMBERED_GAMES:
+                del self._seen[next(iter(self._seen))]
+        self._finished.append(record)
+
+    # --- Starting ---------------------------------------------------------------------------------------------
+
+    def _start_games(self, trees: IntArray) -> None:
+        """Put new games into free slots, as long as there are games to start."""
+        started: list[int] = []
+        initial: list[bytes] = []
+        for tree in trees.tolist():
+            if self._games_to_start < 1:
+                break
+            self._games_to_start -= 1
+            number = self._next_game
+            self._next_game += 1
+            state, ply = self._opening(number)
+            is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
+            self._slots[tree] = _Slot(number, state, ply, self._port.version, Watch(is_checked))
+            started.append(tree)
+            initial.append(state)
+        if started:
+            chosen = np.array(started, np.int32)
+            self._forest.reset_many(chosen, np.frombuffer(b"".join(initial), np.uint8).reshape(len(started), -1))
+            self._begin(chosen)
+
+    def _begin(self, trees: IntArray) -> None:
+        """Start the searches of the present positions of `trees`."""
+        if not len(trees):
+            return
+        config, search = self.config, self.search
+        slots = [self._slots[int(tree)] for tree in trees]
+        numbers, plies = np.array([slot.number for slot in slots]), np.array([slot.ply for slot in slots])
+        if config.full_fraction < 1.0:
+            is_full = uniforms(search.seed, numbers, plies, Purpose.PLAYOUT_CAP) < config.full_fraction
+            for slot, full in zip(slots, is_full.tolist(), strict=True):
+                slot.is_full = full
+        else:
+            is_full = np.ones(len(slots), bool)
+        budgets = np.where(is_full, search.num_simulations or 0, config.fast_simulations).astype(np.int64)
+        self._forest.begin_many(
+            trees, budgets, numbers.astype(np.uint32), plies.astype(np.uint32), is_full, self._port.version
+        )
+
+    def _opening(self, number: int) -> tuple[bytes, int]:
+        """Where a game starts, and how many random moves led there."""
+        game, native = self.game, self.game.native
+        state = native.initial_state()
+        num_moves = int(self._uniform(number, Purpose.OPENING) * (self.config.opening_plies + 1))
+        for ply in range(num_moves):
+            legal = native.legal_actions(state)
+            draw = self._uniform(number, Purpose.OPENING, move=ply + 1)
+            after = game.apply(State(game, state), int(legal[int(draw * len(legal))])).data
+            if native.to_play(after) == TERMINAL:
+                return state, ply  # a game needs at least one move of its own
+            state = after
+        return state, num_moves
+
+    # --- Small things -----------------------------------------------------------------------------------------
+
+    def _uniform(self, number: int, purpose: Purpose, *, move: int = 0) -> float:
+        return Stream(self.search.seed, number & 0xFFFFFFFF, move, purpose, 0).next_uniform()
+
+    def _to_play(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+        return self.game.native.to_play_many(states)
+
+    def _returns(self, state: npt.NDArray[np.uint8]) -> list[float]:
+        return self.game.native.returns(state.tobytes()).tolist()
+
+    def _root_states(self) -> list[State]:
+        planted = np.array(sorted(self._slots), np.int32)
+        states = [self.game.initial_state()] * self.config.num_slots
+        for tree, row in zip(planted.tolist(), self._forest.root_states(planted), strict=True):
+            states[tree] = State(self.game, row.tobytes())
+        return states

@@ -1,0 +1,43 @@
+"""A quick test of strength during training: how often the bare network keeps what a solved position is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windrow.config import SearchConfig
+from windrow.games.native import NativeGame
+from windrow.search import Search
+
+if TYPE_CHECKING:
+    from windrow.play.solved import SolvedPosition
+
+
+class StrengthTest:
+    """The network's first choice, without a search, on positions whose every move is solved.
+
+    Args:
+        game: the game; `positions_for` says whether there are solved positions of it.
+        evaluator: what is tested.
+    """
+
+    def __init__(self, game: NativeGame, evaluator: object, positions: list[SolvedPosition]) -> None:
+        self._positions = positions
+        self._search = Search(game, evaluator, SearchConfig(num_simulations=0))
+
+    def measure(self) -> dict[str, float]:
+        """The share of first choices that keep the theoretical result."""
+        results = self._search.run([position.state for position in self._positions])
+        kept = [
+            position.results[result.best_action] == max(position.results.values())
+            for position, result in zip(self._positions, results, strict=True)
+        ]
+        return {"solved_policy": sum(kept) / len(kept)}
+
+
+def make_strength_test(game: NativeGame, evaluator: object) -> StrengthTest | None:
+    """A test for this game, or None if there is none."""
+    if game.name != "connect4" or dict(game.options) != dict(NativeGame("connect4").options):
+        return None
+    from windrow.play.solved import solved_positions
+
+    return StrengthTest(game, evaluator, solved_positions(game))
