@@ -97,20 +97,25 @@ def uniforms(
 ) -> npt.NDArray[np.float64]:
     """The first number of many streams at once: `Stream(seed, tree, move, purpose, lane).next_uniform()` for each."""
     mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    trees, moves = trees.astype(np.uint64) & mask, moves.astype(np.uint64) & mask
-    zeros = np.zeros_like(trees)
-    counter = (zeros, zeros + np.uint64(int(purpose) | lane << 8), moves, trees)
+    words: list[npt.NDArray[np.uint64]] = [
+        np.zeros(len(trees), np.uint64),
+        np.full(len(trees), int(purpose) | lane << 8, np.uint64),
+        moves.astype(np.uint64) & mask,
+        trees.astype(np.uint64) & mask,
+    ]
     key0, key1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
     for _ in range(10):
-        product0, product1 = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
-        counter = (
-            (product1 >> shift) ^ counter[1] ^ np.uint64(key0),
+        product0 = np.multiply(words[0], np.uint64(0xD2511F53), dtype=np.uint64)
+        product1 = np.multiply(words[2], np.uint64(0xCD9E8D57), dtype=np.uint64)
+        words = [
+            (product1 >> shift) ^ words[1] ^ np.uint64(key0),
             product1 & mask,
-            (product0 >> shift) ^ counter[3] ^ np.uint64(key1),
+            (product0 >> shift) ^ words[3] ^ np.uint64(key1),
             product0 & mask,
-        )
+        ]
         key0, key1 = (key0 + 0x9E3779B9) & 0xFFFFFFFF, (key1 + 0xBB67AE85) & 0xFFFFFFFF
-    return ((counter[1] << shift | counter[0]) >> np.uint64(12)) * 2.0**-52 + 2.0**-53
+    bits: npt.NDArray[np.float64] = ((words[1] << shift | words[0]) >> np.uint64(12)).astype(np.float64)
+    return np.add(bits * 2.0**-52, 2.0**-53, dtype=np.float64)
 
 
 class Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +71,8 @@ def selfplay(
     given = read_settings(settings, SearchConfig, SelfPlayConfig, num_simulations=sims, num_slots=slots, seed=seed)
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
-    search = SearchConfig(**{"num_simulations": 64, **noise, **given})
+    settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
+    search = SearchConfig(**settings_of_search)
     named = make_evaluator(
         rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True
     )
@@ -100,7 +102,7 @@ def selfplay(
 def _describe(player: Any, label: str) -> dict[str, Any]:
     stats = player.stats
     seconds = max(stats.total_s, 1e-9)
-    counts = {name: getattr(stats, name) for name in type(stats).__slots__}
+    counts = asdict(stats)
     return {
         "evaluator": label,
         "num_slots": player.config.num_slots,
@@ -122,6 +124,7 @@ def _in_words(document: dict[str, Any]) -> dict[str, str]:
         "simulations": f"{document['simulations']:,}, {document['simulations_per_s']:,.0f} a second",
         "network": f"{document['nn_positions']:,} positions in {document['nn_batches']:,} calls, "
         f"{document['nn_positions_per_s']:,.0f} positions a second, batches {document['batch_fill']:.0%} full",
-        "results": f"first player won {document['first_player_wins'] / games:.0%}, drawn {document['draws'] / games:.0%}",
+        "results": f"first player won {document['first_player_wins'] / games:.0%}, "
+        f"drawn {document['draws'] / games:.0%}",
         "repeated": f"{document['repeated_games']:,} games were move for move an earlier one",
     }

@@ -17,15 +17,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.spelling import explain_unknown
 from windrow.settings import Settings
 from windrow.train.learner_config import LearnerConfig
-from windrow.train.selfplay import SelfPlayConfig
+from windrow.train.selfplay_config import SelfPlayConfig
 
 _FILES = {".toml", ".json"}
 
@@ -116,7 +117,8 @@ class TrainConfig(Settings):
     def __post_init__(self) -> None:
         for name, kind in _sections().items():
             if isinstance(value := getattr(self, name), Mapping):
-                given: Mapping[str, Any] = _for_training(value) if name == "search" else value
+                given = cast("Mapping[str, Any]", value)
+                given = _for_training(given) if name == "search" else given
                 object.__setattr__(self, name, _make(kind, name, given))
             elif not isinstance(value, kind):
                 raise ConfigError(f"[{name}] must be a table of settings, not {value!r:.100}")
@@ -181,7 +183,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(settings, dict):
         raise ConfigError(f"{path} must hold settings by name")
-    return settings  # pyright: ignore[reportUnknownVariableType]
+    return cast("dict[str, Any]", settings)
 
 
 def shipped_config(game: str) -> Path:
@@ -195,7 +197,10 @@ def shipped_config(game: str) -> Path:
 
 def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with some replaced; `{"search.seed": 1}` reaches into a section."""
-    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    merged: dict[str, Any] = {
+        key: dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+    }
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
         if dot:
@@ -232,7 +237,6 @@ def _make(kind: type[Settings], section: str, settings: Mapping[str, Any]) -> Se
 
 def _toml() -> Any:
     try:
-        import tomllib
+        return import_module("tomllib")
     except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    return tomllib
+        return import_module("tomli")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -107,6 +107,7 @@ class TrainingRun:
             config.search.replace(seed=config.seed),
             config.selfplay,
             next_game=counters.next_game,
+            first_version=counters.iteration,
             resign_margins=counters.resign_margins,
         )
         self._strength = make_strength_test(self.game, self.evaluator) if config.evaluate_every else None
@@ -258,7 +259,7 @@ class TrainingRun:
 
     def _describe_games(self, records: list[GameRecord], stats: dict[str, float], seconds: float) -> dict[str, float]:
         num_games = max(len(records), 1)
-        version = self.evaluator.version
+        version = self.selfplay.version
         return {
             "selfplay_s": seconds,
             "games_per_s": len(records) / seconds,
@@ -404,8 +405,8 @@ def _ignore(kind: str, numbers: dict[str, float]) -> None:
     """No one listens."""
 
 
-def _numbers(counts: Any) -> dict[str, float]:
-    return {name: getattr(counts, name) for name in type(counts).__slots__}
+def _numbers(counts: Any) -> dict[str, Any]:
+    return {field.name: getattr(counts, field.name) for field in fields(counts)}
 
 
 def _write_atomically(path: Path, text: str) -> None:

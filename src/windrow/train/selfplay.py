@@ -30,93 +30,15 @@ from windrow.search.engine import settle
 from windrow.search.evaluation import EvaluatorPort, ObservationBuffer, Ticket
 from windrow.search.forest import in_words, make_forest
 from windrow.search.plan import make_plan
-from windrow.settings import Settings
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation, Watch
+from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
+
+__all__ = ["SelfPlay", "SelfPlayConfig", "SelfPlayStats"]
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 
 _MAX_REMEMBERED_GAMES = 1 << 18
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SelfPlayConfig(Settings):
-    """How games are played; how their moves are searched is the `SearchConfig`'s."""
-
-    num_slots: int = 128
-    """Games played at once: with one leaf per tree, the rows of the network's batch."""
-    full_fraction: float = 1.0
-    """Share of the moves searched with the whole budget, and recorded to be learned from. The others only carry the
-    game on: they are searched with `fast_simulations`, without noise, and not recorded (playout-cap randomization)."""
-    fast_simulations: int = 16
-    """Budget of those others."""
-    temperature_plies: int = 15
-    """Moves from the start of the game drawn at the `SearchConfig`'s temperature; later ones at `late_temperature`."""
-    late_temperature: float = 0.0
-    """0 plays the best move. A Gumbel root draws in its own way, and both temperatures are left out."""
-    opening_plies: int = 0
-    """Most random moves at the start of a game; how many is drawn evenly from 0 to this. They are not recorded."""
-    max_plies: int | None = None
-    """A game of so many moves is called a draw. None: no limit."""
-    reuse_tree: bool = True
-    """Keep what was found below the move that is played."""
-    resign_below: float | None = None
-    """Give a game up whose value stays below this, e.g. -0.9. None: play every game to its end. The threshold in force
-    is lower where the games that are played on show that more than `resign_max_error` would be given up wrongly."""
-    resign_patience: int = 2
-    """Moves in a row that must look lost."""
-    resign_check_fraction: float = 0.1
-    """Share of games played to the end to see who would have resigned wrongly."""
-    resign_max_error: float = 0.05
-    """Most players who did not lose that would have resigned."""
-
-    def __post_init__(self) -> None:
-        self._check_integer("num_slots", 1, 1 << 24)
-        self._check_number("full_fraction", 0.0, 1.0)
-        self._check_integer("fast_simulations", 0, 2**31 - 2)
-        self._check_integer("temperature_plies", 0, 2**31 - 1)
-        self._check_number("late_temperature", 0.0, 1e6)
-        self._check_integer("opening_plies", 0, 10_000)
-        self._check_integer("max_plies", 1, 2**31 - 1, is_optional=True)
-        self._check_flag("reuse_tree")
-        self._check_number("resign_below", -1.0, 0.0, is_optional=True)
-        self._check_integer("resign_patience", 1, 1000)
-        self._check_number("resign_check_fraction", 0.0, 1.0)
-        self._check_number("resign_max_error", 0.0, 1.0)
-        if self.resign_below is not None and self.resign_check_fraction == 0.0:
-            raise ConfigError("resign_below needs some games played to the end: set resign_check_fraction above 0")
-
-
-@dataclass(slots=True)
-class SelfPlayStats:
-    """What self-play has done since it was made; all counts only grow."""
-
-    games: int = 0
-    moves: int = 0
-    recorded_moves: int = 0
-    repeated_games: int = 0
-    """Games that were move for move an earlier one."""
-    resigned_games: int = 0
-    first_player_wins: int = 0
-    draws: int = 0
-    simulations: int = 0
-    evaluations: int = 0
-    """Nodes expanded, less is evaluated if a cache knew some."""
-    nn_batches: int = 0
-    nn_positions: int = 0
-    nn_places: int = 0
-    """Rows that the batches had room for."""
-    select_s: float = 0.0
-    encode_s: float = 0.0
-    evaluate_s: float = 0.0
-    complete_s: float = 0.0
-    total_s: float = 0.0
-    """Seconds inside `play`."""
-
-    @property
-    def batch_fill(self) -> float:
-        """Rows evaluated as a share of the rows that the batches had room for."""
-        return self.nn_positions / self.nn_places if self.nn_places else 0.0
 
 
 @dataclass(slots=True)
@@ -148,6 +70,7 @@ class SelfPlay:
         config: how games are played.
         cache: evaluations to use again; None for one of its own if `search.cache_memory` asks for it.
         next_game: the number of the next game to start.
+        first_version: what records call the weights that the evaluator has now; updates count from there.
         resign_margins: `resignation.margins` of an earlier run, to go on from.
     """
 
@@ -160,6 +83,7 @@ class SelfPlay:
         *,
         cache: PredictionCache | None = None,
         next_game: int = 0,
+        first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
     ) -> None:
         if search.num_simulations is None or search.time_limit_s is not None:
@@ -185,6 +109,7 @@ class SelfPlay:
             self._trees_per_batch = min(self._trees_per_batch, max(search.max_batch // self.plan.leaves_per_tree, 1))
         self._slots: dict[int, _Slot] = {}
         self._next_game = next_game
+        self._first_version = first_version - self._port.version
         self._games_to_start: float = 0
         self._finished: deque[GameRecord] = deque()
         self._seen: dict[bytes, None] = {}
@@ -200,6 +125,11 @@ class SelfPlay:
     def next_game(self) -> int:
         """The number of the next game to start."""
         return self._next_game
+
+    @property
+    def version(self) -> int:
+        """What records call the present weights."""
+        return self._first_version + self._port.version
 
     @property
     def num_in_progress(self) -> int:
@@ -264,7 +194,7 @@ class SelfPlay:
         try:
             while True:
                 is_clean = False
-                before = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
+                before = self._spent()
                 while len(out) < depth:
                     buffer = idle.pop()
                     batch = forest.select(buffer.rows, max_leaves, 0, num_slots)
@@ -277,16 +207,7 @@ class SelfPlay:
                     batch, buffer, ticket = out.popleft()
                     forest.complete(batch, *port.receive(ticket))
                     idle.append(buffer)
-                after = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
-                select_s, encode_s, complete_s, evaluate_s, batches, rows = (
-                    new - old for new, old in zip(after, before, strict=True)
-                )
-                stats.select_s += select_s
-                stats.encode_s += encode_s
-                stats.complete_s += complete_s
-                stats.evaluate_s += evaluate_s
-                stats.nn_batches += batches
-                stats.nn_positions += rows
+                self._account(before)
                 finished = forest.take_finished()
                 if len(finished):
                     self._move(finished)
@@ -298,6 +219,20 @@ class SelfPlay:
                 port.discard_buffers()
             for _, _, ticket in out:
                 settle(ticket)
+
+    def _spent(self) -> tuple[tuple[float, float, float], float, int, int]:
+        port = self._port
+        return self._forest.seconds(), port.seconds, port.num_batches, port.num_rows
+
+    def _account(self, before: tuple[tuple[float, float, float], float, int, int]) -> None:
+        """Add what was spent since `before` to the stats."""
+        stats, after = self.stats, self._spent()
+        stats.select_s += after[0][0] - before[0][0]
+        stats.encode_s += after[0][1] - before[0][1]
+        stats.complete_s += after[0][2] - before[0][2]
+        stats.evaluate_s += after[1] - before[1]
+        stats.nn_batches += after[2] - before[2]
+        stats.nn_positions += after[3] - before[3]
 
     # --- Moving -----------------------------------------------------------------------------------------------
 
@@ -360,9 +295,9 @@ class SelfPlay:
         # Scaled first, so that a small temperature cannot overflow; at 0 only the first of the best is left.
         weights = policies.astype(np.float64) / policies.max(axis=1, keepdims=True)
         powers = weights ** (1.0 / np.maximum(warm, 1e-9))[:, None]
-        best = np.zeros_like(powers)
+        best = np.zeros(weights.shape)
         best[np.arange(len(slots)), weights.argmax(axis=1)] = 1.0
-        cumulative = np.cumsum(np.where(warm[:, None] > 0, powers, best), axis=1)
+        cumulative: npt.NDArray[np.float64] = np.cumsum(np.where(warm[:, None] > 0, powers, best), axis=1)
         draws = uniforms(self.search.seed, numbers, plies, Purpose.MOVE) * cumulative[:, -1]
         return (cumulative <= draws[:, None]).sum(axis=1).astype(np.int32)
 
@@ -377,7 +312,7 @@ class SelfPlay:
             policy=policy,
             root_value=np.array(slot.root_values, np.float16),
             returns=np.array(returns, np.float32),
-            versions=(slot.first_version, self._port.version),
+            versions=(slot.first_version, self.version),
             resigned_by=resigned_by,
         )
         stats = self.stats
@@ -409,7 +344,7 @@ class SelfPlay:
             self._next_game += 1
             state, ply = self._opening(number)
             is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
-            self._slots[tree] = _Slot(number, state, ply, self._port.version, Watch(is_checked))
+            self._slots[tree] = _Slot(number, state, ply, self.version, Watch(is_checked))
             started.append(tree)
             initial.append(state)
         if started:

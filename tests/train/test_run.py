@@ -1,0 +1,217 @@
+"""Training runs: what a kill leaves, what a resume continues, and what goes wrong in words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from windrow import CheckpointError, ConfigError, TrainingError
+from windrow.train import GameLog, TrainConfig, TrainingRun, load_training, read_metrics
+
+PROGRAM = Path(__file__).with_name("run_until_killed.py")
+TIMES = {"selfplay_s", "learn_s", "total_s"}
+
+
+def small(**changes: Any) -> TrainConfig:
+    settings: dict[str, Any] = {
+        "game": "tictactoe",
+        "num_iterations": 3,
+        "games_per_iteration": 24,
+        "min_positions": 60,
+        "samples_per_position": 3.0,
+        "backend": "torch",
+        "num_threads": 1,
+        "network": {"channels": 8, "blocks": 1},
+        "search": {"num_simulations": 12},
+        "selfplay": {"num_slots": 16},
+        "learner": {"batch_size": 32, "warmup_steps": 2},
+        "replay": {"max_positions": 200},
+    }
+    return TrainConfig.from_dict({**settings, **changes})
+
+
+def finish(run: TrainingRun) -> Path:
+    for _ in run.iterations():
+        pass
+    run.close()
+    return run.folder
+
+
+def counters(folder: Path) -> dict[str, Any]:
+    saved = load_training(folder).counters
+    return {name: value for name, value in saved.items() if name not in TIMES}
+
+
+def kill_at(folder: Path, kind: str, count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(folder), kind, str(count)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -9, done.stderr
+
+
+def test_killed_and_resumed_equals_never_killed(tmp_path: Path):
+    """Deterministic: the same counters and the same bits of weights and optimizer, wherever the kills came."""
+    config = small(deterministic=True)
+    whole = finish(TrainingRun.create(tmp_path / "whole", config))
+    TrainingRun.create(tmp_path / "killed", config).close()
+    kill_at(tmp_path / "killed", "games", 7)  # in the first iteration, before any checkpoint
+    kill_at(tmp_path / "killed", "games", 24 + 11)  # in the second
+    kill_at(tmp_path / "killed", "steps", 3)  # while learning
+    killed = finish(TrainingRun.resume(tmp_path / "killed"))
+    assert counters(killed) == counters(whole)
+    one, other = load_training(whole).learner_state, load_training(killed).learner_state
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    games = [GameLog.read(folder / "games" / "000003.games") for folder in (whole, killed)]
+    assert games[0] == games[1]
+    assert [line["iteration"] for line in read_metrics(killed)] == [1, 2, 3]
+
+
+def test_only_games_in_progress_are_lost(tmp_path: Path):
+    """Not deterministic: the games that had finished are there after the kill, and count."""
+    folder = tmp_path / "run"
+    TrainingRun.create(folder, small(num_iterations=2)).close()
+    kill_at(folder, "games", 24 + 9)
+    log = folder / "games" / "000002.games"
+    before = GameLog.read(log)
+    assert len(before) == 9
+    finish(TrainingRun.resume(folder))
+    after = GameLog.read(log)
+    assert after[:9] == before and len(after) == 24
+    numbers = [record.number for record in GameLog.read(folder / "games" / "000001.games") + after]
+    assert len(set(numbers)) == 48  # none was played twice
+    assert counters(folder)["games"] == 48
+
+
+def test_a_torn_log_and_several_iterations_behind_the_checkpoint(tmp_path: Path):
+    """With a checkpoint every third iteration, games of the others are carried into the next."""
+    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=3, checkpoint_every=3)))
+    run = TrainingRun.resume(folder, {"num_iterations": 6})
+    for _, report in zip(range(2), run.iterations(), strict=False):
+        assert report.checkpoint is None
+    run.close()
+    torn = folder / "games" / "000005.games"
+    torn.write_bytes(torn.read_bytes()[:-5])
+    kept = len(GameLog.read(folder / "games" / "000004.games")) + 23
+    run = TrainingRun.resume(folder)
+    assert run.counters.iteration == 3
+    report = next(iter(run.iterations()))
+    assert report.iteration == 4 and run.counters.games == 72 + kept
+    assert not torn.exists()
+    finish(run)
+    assert counters(folder)["iteration"] == 6
+
+
+def test_the_replay_after_a_resume_is_the_replay_before(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=4))
+    finish(run)
+    again = TrainingRun.resume(tmp_path / "run")
+    assert len(again.replay) == len(run.replay) == 200
+    rng = [torch.from_numpy(one.replay.sample(64, _rng()).policy) for one in (run, again)]
+    assert torch.equal(*rng)
+    assert again.is_over
+    again.close()
+
+
+def _rng() -> Any:
+    from windrow.train import step_rng
+
+    return step_rng(3, 4)
+
+
+def test_old_games_are_forgotten_and_kept_on_request(tmp_path: Path):
+    # A tic-tac-toe game has at most 9 moves, so 20 positions are in the last games of an iteration.
+    settings: dict[str, Any] = {"replay": {"max_positions": 60}, "keep_checkpoints": 1, "num_iterations": 4}
+    folder = finish(TrainingRun.create(tmp_path / "short", small(**settings)))
+    assert [path.stem for path in sorted((folder / "games").iterdir())] == ["000004"]
+    assert [path.name for path in sorted((folder / "checkpoints").iterdir())] == ["000004"]
+    folder = finish(TrainingRun.create(tmp_path / "all", small(**settings, keep_games=True)))
+    assert len(list((folder / "games").iterdir())) == 4
+
+
+def test_metrics_and_event_files(tmp_path: Path):
+    folder = finish(TrainingRun.create(tmp_path / "run", small()))
+    lines = read_metrics(folder)
+    assert [line["iteration"] for line in lines] == [1, 2, 3]
+    assert {"loss", "value_error", "policy_entropy", "games_per_s", "game_length", "policy_lag"} <= lines[-1].keys()
+    assert lines[-1]["games"] == 72
+    assert lines[-1]["policy_lag"] <= 2  # a game began at most that many updates ago
+    assert list((folder / "tensorboard").glob("events*"))
+
+
+def test_learning_is_bounded_by_what_was_played(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5))
+    finish(run)
+    assert run.counters.steps * 32 <= 3.0 * run.counters.positions
+    assert run.counters.steps * 32 > 2.0 * run.counters.positions  # less the first ones, before min_positions
+
+
+def test_a_loss_that_is_not_a_number_names_the_last_good_checkpoint(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=2))
+    reports = run.iterations()
+    next(reports)
+    with torch.no_grad():
+        next(iter(run.net.parameters())).fill_(float("nan"))
+    with pytest.raises((TrainingError, Exception), match=r"checkpoints/000001|not a number|finite|nan"):
+        next(reports)
+    run.close()
+    assert TrainingRun.resume(tmp_path / "run").counters.iteration == 1
+
+
+def test_bad_folders(tmp_path: Path):
+    config = small()
+    folder = finish(TrainingRun.create(tmp_path / "run", config.replace(num_iterations=1)))
+    with pytest.raises(ConfigError, match="holds a run already"):
+        TrainingRun.create(folder, config)
+    with pytest.raises(ConfigError, match="holds no run"):
+        TrainingRun.resume(tmp_path / "nothing")
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(CheckpointError, match="cannot make a run"):
+        TrainingRun.create(blocked / "run", config)
+    # Another game's checkpoint in the folder.
+    text = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**text, "game": "connect4"}))
+    with pytest.raises(CheckpointError, match="was trained for tictactoe"):
+        TrainingRun.resume(folder)
+
+
+def test_damaged_checkpoints_are_passed_over(tmp_path: Path):
+    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=3)))
+    newest = folder / "checkpoints" / "000003" / "model.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.warns(RuntimeWarning, match="000003"):
+        run = TrainingRun.resume(folder)
+    assert run.counters.iteration == 2
+    finish(run)
+    assert counters(folder)["iteration"] == 3
+
+
+def test_overrides_stay(tmp_path: Path):
+    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=1)))
+    run = TrainingRun.resume(folder, {"num_iterations": 2, "search.num_simulations": 8})
+    assert run.config.search.num_simulations == 8
+    finish(run)
+    assert TrainConfig.read(folder / "config.json").search.num_simulations == 8
+    assert counters(folder)["iteration"] == 2
+
+
+def test_progress_and_summary(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=4))
+    shares = []
+    for report in run.iterations():
+        shares.append(run.progress)
+        if report.iteration == 2:
+            run.stop()
+    assert shares == [0.25, 0.5]
+    summary = run.summary()
+    assert summary["games"] == 48 and summary["iterations"] == 2 and summary["loss"] > 0
+    assert asdict(run.counters)["games"] == 48
+    run.close()
