@@ -27,6 +27,7 @@ LAYERS = [
     {"settings"},
     {"evaluators"},
     {"config"},
+    {"gumbel"},
     {"reference"},
     {"search"},
     {"tensor"},
@@ -35,6 +36,7 @@ LAYERS = [
     {"play"},
     {"train"},
     {"cli", "web"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS)
@@ -49,9 +51,18 @@ OPTIONAL_IMPORTS = {
     "evaluators/backends/torch_cuda.py": {"torch"},
     "evaluators/jax.py": {"jax"},
     "evaluators/torch.py": {"torch"},
+    "nets/folding.py": {"torch"},
+    "nets/resnet.py": {"torch"},
+    "train/checkpoint.py": {"torch"},
+    "train/learner.py": {"torch"},
+    "train/tensor_file.py": {"torch", "safetensors"},
 }
 
+CLI_IMPORTS = {"typer", "rich"}
+
 HEAVY = [
+    "typer",
+    "rich",
     *("torch", "safetensors", "tensorboard", "numba", "ray", "triton", "fastapi", "uvicorn", "pyspiel"),
     *("jax", "onnx", "onnxruntime", "openvino", "nncf"),
 ]
@@ -112,7 +123,8 @@ def upward_imports(path: Path, tree: ast.Module) -> list[str]:
 
 def foreign_imports(path: Path, tree: ast.Module) -> list[str]:
     """Packages outside the standard library, NumPy and windrow that importing the module at `path` loads."""
-    allowed = {"numpy", "windrow", *sys.stdlib_module_names, *OPTIONAL_IMPORTS.get(path.as_posix(), ())}
+    optional = CLI_IMPORTS if path.parts[0] == "cli" else OPTIONAL_IMPORTS.get(path.as_posix(), set())
+    allowed = {"numpy", "windrow", *sys.stdlib_module_names, *optional}
     return [
         f"line {node.lineno}: {name}"
         for node in module_level(tree)

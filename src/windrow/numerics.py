@@ -97,7 +97,7 @@ def uniforms(
 ) -> npt.NDArray[np.float64]:
     """The first number of many streams at once: `Stream(seed, tree, move, purpose, lane).next_uniform()` for each."""
     mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    words: list[npt.NDArray[np.uint64]] = [
+    words: list[Any] = [
         np.zeros(len(trees), np.uint64),
         np.full(len(trees), int(purpose) | lane << 8, np.uint64),
         moves.astype(np.uint64) & mask,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
-from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.native import NativeGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.search.engine import Session
@@ -69,6 +69,7 @@ class Search:
             self.cache = PredictionCache(self.config.cache_memory)
         if self.cache is not None:
             self.cache.claim(game)
+        self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
         self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
@@ -144,6 +145,13 @@ class Search:
         forest.advance_many(self._trees, np.array(moves, np.int32))
         self._states = states
 
+    def line_after(self, action: int, *, tree: int = 0) -> list[int]:
+        """The most visited line of play that begins with `action`."""
+        forest, line = self._ready_forest(), [action]
+        while (node := forest.node(tree, line)) is not None and node.edge_visits.any():
+            line.append(int(node.actions[int(node.edge_visits.argmax())]))
+        return line
+
     @property
     def states(self) -> list[State]:
         """The positions at the roots."""
@@ -212,7 +220,7 @@ class Search:
         before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
         self._is_running = True
         try:
-            forest.begin(budget, self._num_searches, 0, forest.num_trees, self._port.version)
+            forest.begin(budget, self._num_searches, 0, forest.num_trees, mix_version(self._number, self._port.version))
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
             for _ in ENGINES[plan.engine](session):

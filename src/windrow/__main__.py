@@ -1,0 +1,5 @@
+"""`python -m windrow`: the same as the `windrow` command."""
+
+from windrow.cli import main
+
+main()

@@ -1,0 +1,23 @@
+"""The `windrow` command: one file per command, each no more than parsing and printing around public Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code: 0 done, 1 an error, 2 wrong usage, 130 interrupted."""
+    try:
+        from windrow.cli.app import app
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("typer", "rich"):
+            raise
+        print(f'the windrow command needs {package}: pip install "windrow[cli]"', file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app(arguments, prog_name="windrow")
+    sys.exit(0)

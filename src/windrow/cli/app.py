@@ -1,0 +1,104 @@
+"""All commands together, and what they have in common: errors in one line, exit codes, hints for foreign flags."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from windrow.cli.foreign import explain_option
+from windrow.cli.output import print_error, print_warning
+from windrow.errors import WindrowError
+
+COMMANDS = ("games", "search", "play", "match", "evaluate", "train", "selfplay", "bench", "profile", "info")
+"""Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""
+
+INTERRUPTED = 130
+
+# Typer brings Click along in some versions and depends on it in others; this names the same class in both.
+_UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+
+
+class WindrowGroup(TyperGroup):
+    """The command line as a whole: what goes wrong anywhere in it becomes one clear line and an exit code."""
+
+    def main(self, args: Sequence[str] | None = None, *other: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        """Run a command and leave with its exit code; in standalone mode, which is the usual one."""
+        if not standalone_mode:
+            return super().main(args, *other, standalone_mode=False, **more)
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _print_warning
+                code: Any = super().main(args, *other, standalone_mode=False, **more)
+            sys.stdout.flush()
+        except _UsageError as error:
+            code = _explain_usage(error)
+        except WindrowError as error:
+            print_error(str(error))
+            code = 1
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        except BrokenPipeError:
+            # Whoever read the output has enough. What is left in the buffer must not complain when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        if code == INTERRUPTED:
+            print_error("interrupted")
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print_warning(str(message))
+
+
+def _explain_usage(error: Any) -> int:
+    """Say what is wrong with the arguments, and how it may have been meant; returns the exit code."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help is on the screen already
+        return 2
+    context = error.ctx
+    path = "windrow" if context is None else context.command_path
+    option = getattr(error, "option_name", None)
+    hint = None
+    if option is not None and context is not None and type(error).__name__ == "NoSuchOption":
+        hint = explain_option(option, [name for parameter in context.command.params for name in parameter.opts], path)
+    print_error(hint or error.format_message())
+    print(f"Try '{path} --help' for help.", file=sys.stderr)
+    return 2
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"windrow {version('windrow')}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="windrow",
+    cls=WindrowGroup,
+    help="Neural Monte-Carlo tree search: search positions, play, compare players, measure.",
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _windrow(  # pyright: ignore[reportUnusedFunction]
+    context: typer.Context,
+    is_version_wanted: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None and (text := context.get_help()):
+        print(text)  # with rich it is printed already
+
+
+for _command in COMMANDS:
+    import_module(f"windrow.cli.{_command}").register(app)

@@ -1,0 +1,192 @@
+"""`windrow bench`: how fast this machine is, with a network and without."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.evaluation import make_evaluator, new_network
+from windrow.cli.measure import different_positions, network_rate, profile_search
+from windrow.cli.options import GameArgument, JsonOption, complete_evaluator, examples
+from windrow.cli.output import print_json, print_table, progress_bar, stdout
+from windrow.config import SearchConfig
+from windrow.games.native import NativeGame
+from windrow.play.specs import parse_game
+
+NetOption = Annotated[
+    str,
+    typer.Option(
+        "--net",
+        help="The network: channels x blocks of a new one, such as [cyan]64x5[/cyan], or the path of a checkpoint.",
+        autocompletion=complete_evaluator,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(
+        help="Measure this machine: the search against its network, and backends against each other.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        epilog=examples("windrow bench search", "windrow bench backends --net 32x3 --batch 256"),
+    )
+    group.command(
+        "search",
+        epilog=examples(
+            "windrow bench search # Connect-4, a 64x5 network with random weights",
+            "windrow bench search connect4 --net runs/c4 --trees 256 --sims 100",
+            "windrow bench search gomoku:size=9 --net 32x3 --json",
+        ),
+    )(search)
+    group.command(
+        "backends",
+        epilog=examples(
+            "windrow bench backends # every backend that is installed, batch 64",
+            "windrow bench backends connect4 --net runs/c4 --batch 1 --batch 256",
+            "windrow bench backends --net 32x3 --threads 1 --json",
+        ),
+    )(backends)
+    app.add_typer(group, name="bench")
+
+
+def search(
+    game: GameArgument = "connect4",
+    net: NetOption = "64x5",
+    trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
+    sims: Annotated[int, typer.Option("--sims", "-n", help="Simulations per position.", min=1)] = 64,
+    backend: Annotated[str, typer.Option("--backend", help="What runs the network.")] = "auto",
+    repeats: Annotated[int, typer.Option("--repeats", help="Of which the median is shown.", min=1)] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the search: without a network, with one, and which share of the network's own throughput is left."""
+    rules = parse_game(game)
+    states = different_positions(rules, trees)
+    config = SearchConfig(engine="vectorized", num_simulations=sims)
+    chosen = make_evaluator(rules, _evaluator(net), backend=backend, batch=trees, has_new_network=True)
+    with progress_bar("measuring", 2 * repeats) as bar:
+        alone: list[Any] = []
+        with_network: list[Any] = []
+        for repeat in range(repeats):
+            uniform = make_evaluator(rules, "uniform").evaluator
+            alone.append(profile_search(rules, uniform, config, states, is_network=False))
+            bar.update(2 * repeat + 1)
+            with_network.append(profile_search(rules, chosen.evaluator, config, states, is_network=True))
+            bar.update(2 * repeat + 2)
+    tree = statistics.median(found.stats.simulations_per_second for found in alone)
+    rate = statistics.median(found.network_rate for found in with_network)
+    rows = statistics.median(found.stats.nn_positions / found.stats.total_s for found in with_network)
+    sims_rate = statistics.median(found.stats.simulations_per_second for found in with_network)
+    share = statistics.median(found.network_share for found in with_network)
+    if as_json:
+        print_json(
+            {
+                "game": rules.name,
+                "trees": trees,
+                "simulations": sims,
+                "network": chosen.label,
+                "tree_simulations_per_second": tree,
+                "network_positions_per_second": rate,
+                "search_positions_per_second": rows,
+                "search_simulations_per_second": sims_rate,
+                "network_share": share,
+            }
+        )
+        return
+    print_table(
+        ("measured", "per second"),
+        [
+            ("simulations without a network", f"{tree:,.0f}"),
+            (f"positions of the network alone, batch {trees}", f"{rate:,.0f}"),
+            ("positions of the network within the search", f"{rows:,.0f}"),
+            ("simulations with the network", f"{sims_rate:,.0f}"),
+        ],
+        title=f"{rules!r}, {trees} trees, {sims} simulations, {chosen.label}",
+    )
+    stdout().print(f"\nThe search leaves the network [bold]{share:.1%}[/bold] of its own throughput.")
+
+
+def backends(
+    game: GameArgument = "connect4",
+    net: NetOption = "64x5",
+    batch: Annotated[
+        list[int] | None, typer.Option("--batch", "-b", help="Rows in a call; may be repeated (64).", min=1)
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network; all cores.", min=1)] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="For each figure.", min=0.01)] = 0.3,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure every backend that is installed, and say which one is the fastest whose answers agree with float32."""
+    from windrow.evaluators.backends.catalog import BACKENDS
+
+    rules = parse_game(game)
+    module = _folded(rules, net)
+    sizes = batch or [64]
+    results: dict[str, dict[str, Any]] = {}
+    quick = [backend for backend in BACKENDS.values() if backend.is_quick]
+    with progress_bar("measuring", len(quick)) as bar:
+        for index, backend in enumerate(quick):
+            bar.update(index, note=backend.name)
+            results[backend.name] = _measure_backend(rules, module, backend, sizes, threads, seconds)
+    usable = {name: result for name, result in results.items() if result["agrees"]}
+    best = {size: max(usable, key=lambda name: usable[name]["rates"][size]) for size in sizes}
+    if as_json:
+        print_json({"game": rules.name, "net": net, "batches": sizes, "backends": results, "fastest": best})
+        return
+    rows = [
+        (
+            name,
+            *(f"{result['rates'][size]:,.0f}" if result["rates"] else "-" for size in sizes),
+            result["problem"] or ("yes" if result["agrees"] else f"NO: {result['agreement']}"),
+        )
+        for name, result in results.items()
+    ]
+    print_table(
+        ("backend", *(f"batch {size}" for size in sizes), "<agrees with float32"),
+        rows,
+        title=f"Positions per second, {rules!r}, {net}",
+    )
+    stdout().print(f"\nFastest: {', '.join(f'[bold]{name}[/bold] at batch {size}' for size, name in best.items())}")
+
+
+def _measure_backend(
+    game: NativeGame, module: Any, backend: Any, sizes: list[int], threads: int | None, seconds: float
+) -> dict[str, Any]:
+    """Rates by batch size, and agreement with float32; or what is the problem."""
+    from windrow.errors import WindrowError
+    from windrow.evaluators.backends.agreement import compare
+    from windrow.evaluators.loading import load
+    from windrow.evaluators.positions import random_positions
+
+    nothing: dict[str, Any] = {"rates": {}, "agrees": False, "agreement": None, "problem": backend.missing()}
+    if nothing["problem"] is not None:
+        return nothing
+    positions = random_positions(game, 256, seed=2)
+    try:
+        evaluator = load(module, game=game, backend=backend.name, num_threads=threads)
+        exact = load(module, game=game, backend="torch").evaluate(positions.observations)
+        agreement = compare(exact, evaluator.evaluate(positions.observations), positions.legal)
+        rates = {size: network_rate(evaluator, positions.repeat(size), seconds=seconds) for size in sizes}
+    except WindrowError as error:
+        return {**nothing, "problem": str(error).splitlines()[0]}
+    evaluator.close()
+    return {"rates": rates, "agrees": agreement.holds, "agreement": str(agreement), "problem": None}
+
+
+def _evaluator(net: str) -> str:
+    """The `--net` option as an evaluator."""
+    return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
+
+
+def _folded(game: NativeGame, net: str) -> Any:
+    from windrow.nets import fold
+
+    if net.partition("x")[0].isdigit():
+        return fold(new_network(game, net))
+    from pathlib import Path
+
+    from windrow.train import load_model
+
+    return fold(load_model(Path(net), expect_game=game).net)

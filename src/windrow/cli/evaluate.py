@@ -1,0 +1,132 @@
+"""`windrow evaluate`: how strong a checkpoint is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.options import JsonOption, SeedOption, SetOption, complete_player, examples, read_settings
+from windrow.cli.output import print_json, progress_bar, stdout
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError
+from windrow.games.native import NativeGame
+from windrow.games.registry import make_game
+from windrow.play.match import MatchProgress, MatchResult, play_match
+from windrow.play.players import Player, make_player
+from windrow.play.solved import SolvedScore, score_player, solved_positions
+from windrow.play.specs import parse_game, parse_spec
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow evaluate runs/c4 # the solver's verdict, and 100 games against rollout:400",
+            "windrow evaluate runs/c4 --sims 400 --opponent rollout:1000 --games 200",
+            "windrow evaluate runs/c4/checkpoints/000120 --no-match --json",
+            "windrow evaluate rollout:1000 --game connect4 --no-match # any other player, for comparison",
+        )
+    )(evaluate)
+
+
+def evaluate(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="A run's folder, a checkpoint's folder or a model.safetensors file, settings after a colon; or "
+            "another player together with --game.",
+            autocompletion=complete_player,
+        ),
+    ],
+    game: Annotated[str | None, typer.Option("--game", help="The game, for players that are no checkpoint.")] = None,
+    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (100).", min=0)] = None,
+    backend: Annotated[str | None, typer.Option("--backend", help="What runs the network (auto).")] = None,
+    opponent: Annotated[
+        str, typer.Option("--opponent", help="Whom to play against.", autocompletion=complete_player)
+    ] = "rollout:400",
+    games: Annotated[int, typer.Option("--games", "-g", help="Games of the match.", min=2)] = 100,
+    has_match: Annotated[bool, typer.Option("--match/--no-match", help="Play against the opponent.")] = True,
+    has_solver: Annotated[
+        bool, typer.Option("--solver/--no-solver", help="Judge moves by the solver (Connect-4).")
+    ] = True,
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how strong a checkpoint is: moves that keep the theoretical result, by phase, and a match.
+
+    The first part is for Connect-4 of the usual size: on a fixed set of positions in which a wrong move is possible,
+    the share of moves after which the game is worth as much as before.
+    """
+    if games % 2:
+        raise ConfigError(f"--games must be even, because games are played in pairs: {games + 1}, not {games}")
+    rules = game_of(checkpoint, game)
+    flags = read_settings(settings, SearchConfig, num_simulations=sims, backend=backend)
+    spec = _with_settings(checkpoint, flags)
+    player = make_player(rules, spec, seed=2 * seed)
+    document: dict[str, Any] = {"player": spec, "game": rules.name, "game_options": dict(rules.options)}
+    try:
+        if has_solver and (solved := solver_metric(rules, player)) is not None:
+            document["solver"] = solved.to_dict()
+            if not as_json:
+                stdout().print(
+                    f"Moves of {player.name} that keep the theoretical result:\n{solved.table()}\n", markup=False
+                )
+        if has_match:
+            result = match_against(rules, player, opponent, games=games, seed=seed)
+            document["match"] = result.to_dict()
+            if not as_json:
+                stdout().print(result.table(), markup=False)
+    finally:
+        player.close()
+    if as_json:
+        print_json(document)
+
+
+def game_of(checkpoint: str, game: str | None) -> NativeGame:
+    """The game a checkpoint was trained for, or the one that is named beside it."""
+    path = Path(parse_spec(checkpoint).name)
+    if game is not None:
+        return parse_game(game)
+    if not path.exists():
+        raise ConfigError(f"there is no checkpoint {str(path)!r}; another player needs --game, such as --game connect4")
+    from windrow.train import load_model
+
+    return load_model(path).game
+
+
+def solver_metric(game: NativeGame, player: Player) -> SolvedScore | None:
+    """Share of moves that keep the theoretical result, by phase of the game; None if the game is not solved."""
+    if game != make_game("connect4"):
+        return None
+    positions = solved_positions(game)
+    with progress_bar("moves in solved positions", len(positions)) as bar:
+        return score_player(player, positions, progress=bar.update)
+
+
+def match_against(game: NativeGame, player: Player, opponent: str, *, games: int, seed: int) -> MatchResult:
+    """A match of a fixed number of games."""
+    other = make_player(game, opponent, seed=2 * seed + 1)
+    try:
+        with progress_bar(f"against {opponent}", games) as bar:
+
+            def on_progress(progress: MatchProgress) -> None:
+                bar.update(progress.num_finished, note=f"score {progress.result.score:.1%}")
+
+            return play_match(
+                game, player, other, num_games=games, seed=seed, stop_when_sure=False, on_progress=on_progress
+            )
+    finally:
+        other.close()
+
+
+def _with_settings(spec: str, settings: dict[str, Any]) -> str:
+    """A player's spec with more settings, which replace those it has."""
+    if not settings:
+        return spec
+    pairs = ",".join(f"{'sims' if key == 'num_simulations' else key}={value}" for key, value in settings.items())
+    parsed = parse_spec(spec)
+    return f"{spec},{pairs}" if parsed.words or parsed.settings else f"{parsed.name}:{pairs}"

@@ -1,0 +1,73 @@
+"""From the `--evaluator` option to an evaluator."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windrow.errors import ConfigError
+from windrow.evaluators.rollout import RolloutEvaluator
+from windrow.evaluators.uniform import UniformEvaluator
+from windrow.games.native import NativeGame
+from windrow.games.spelling import explain_unknown
+from windrow.play.specs import parse_spec
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEvaluator:
+    """An evaluator, and what it is in words."""
+
+    evaluator: Any
+    label: str
+    is_network: bool
+
+
+def make_evaluator(
+    game: NativeGame, text: str, *, seed: int = 0, backend: str = "auto", batch: int = 64, has_new_network: bool = False
+) -> NamedEvaluator:
+    """The evaluator that `text` names.
+
+    Args:
+        game: what it will evaluate.
+        text: `uniform`, `rollout`, `rollout:8`, the path of a checkpoint, or `resnet`.
+        seed: of the random games.
+        backend: what runs a network.
+        batch: rows in a typical call.
+        has_new_network: whether `resnet`, a network with random weights of which only the speed means something, is
+            welcome; its size is written `resnet:64x5`, channels and blocks.
+    """
+    spec = parse_spec(text)
+    if spec.name == "uniform" and not spec.words and not spec.settings:
+        return NamedEvaluator(UniformEvaluator(), "uniform", is_network=False)
+    if spec.name == "rollout" and not spec.settings and len(spec.words) <= 1:
+        count = spec.words[0] if spec.words else "1"
+        if not count.isdigit():
+            raise ConfigError(f"rollout:{count}: the number of random games per position is a whole number")
+        return NamedEvaluator(RolloutEvaluator(int(count), seed=seed), text, is_network=False)
+    if spec.name == "resnet" and has_new_network and not spec.settings:
+        network, label = new_network(game, spec.words[0] if spec.words else "64x5"), text
+    elif os.path.exists(spec.name):
+        from windrow.train import load_model
+
+        network, label = load_model(Path(spec.name), expect_game=game).net, text
+    else:
+        names = ["uniform", "rollout", *(["resnet"] if has_new_network else [])]
+        known = explain_unknown(spec.name, names, what="evaluators")
+        raise ConfigError(f"there is no evaluator {text!r}. {known} Or give the path of a checkpoint.")
+    from windrow.evaluators.loading import load
+    from windrow.nets import fold
+
+    evaluator = load(fold(network), game=game, backend=backend, batch=batch)
+    return NamedEvaluator(evaluator, f"{label} ({evaluator.backend})", is_network=True)
+
+
+def new_network(game: NativeGame, size: str) -> Any:
+    """An untrained ResNet of a size such as `64x5`, 64 channels and 5 blocks."""
+    channels, times, blocks = size.partition("x")
+    if not times or not channels.isdigit() or not blocks.isdigit():
+        raise ConfigError(f"the size of a network is written channels x blocks, such as 64x5, not {size!r}")
+    from windrow.nets import ResNet
+
+    return ResNet.for_game(game, channels=int(channels), blocks=int(blocks)).eval()

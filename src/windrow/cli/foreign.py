@@ -1,0 +1,98 @@
+"""Flags of other implementations, and what windrow calls the same thing.
+
+`docs/names.md` shows this table; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+FOREIGN: dict[str, str] = {
+    # how much
+    "--mcts-sims": "--sims",
+    "--num-sims": "--sims",
+    "--num-simulations": "--sims",
+    "--simulations": "--sims",
+    "--n-playout": "--sims",
+    "--num-playouts": "--sims",
+    "--playouts": "--sims",
+    "--visits": "--sims",
+    "--nodes": "--sims",
+    "--num-mcts-sims": "--sims",
+    "--movetime": "--time",
+    "--time-limit": "--time",
+    # batches
+    "--eval-batch": "--max-batch",
+    "--eval-batch-size": "--max-batch",
+    "--nn-batch-size": "--max-batch",
+    "--inference-batch-size": "--max-batch",
+    "--minibatch-size": "--leaves",
+    "--mcts-batch-size": "--leaves",
+    "--leaf-parallelism": "--leaves",
+    "--num-search-threads": "--threads",
+    "--num-threads": "--threads",
+    # where to look
+    "--mcts-virtual-loss": "--set virtual_loss=",
+    "--virtual-loss": "--set virtual_loss=",
+    "--cpuct": "--c-puct",
+    "--mcts-c-puct": "--c-puct",
+    "--fpu-value": "--set first_play=",
+    "--fpu-reduction": "--set first_play_reduction=",
+    "--dirichlet-alpha": "--set dirichlet_alpha=",
+    "--dirichlet-eps": "--set dirichlet_fraction=",
+    "--noise-epsilon": "--set dirichlet_fraction=",
+    # training and self-play
+    "--num-iters": "--iterations",
+    "--num-iterations": "--iterations",
+    "--games-per-iter": "--games",
+    "--num-eps": "--games",
+    "--num-games": "--games",
+    "--num-episodes": "--games",
+    "--no-train": "windrow selfplay",
+    "--self-play-only": "windrow selfplay",
+    "--no-checkpoints": "--no-save",
+    "--load-model": "--resume",
+    "--lr": "--set learner.learning_rate=",
+    "--learning-rate": "--set learner.learning_rate=",
+    "--train-batch-size": "--batch-size",
+    "--random-seed": "--seed",
+}
+"""Flag: windrow's option, a setting (ending in "="; those without a section are a search's), or a command."""
+
+ONLY_PLAYS = ("--no-train", "--self-play-only", "--no-checkpoints", "--num-iters", "--num-iterations")
+"""What `windrow selfplay` need not be told."""
+
+SETTINGS = {
+    "--sims": "num_simulations",
+    "--max-batch": "max_batch",
+    "--leaves": "leaves_per_tree",
+    "--threads": "num_threads",
+    "--c-puct": "c_puct",
+}
+"""Options that some commands have only as settings of a search."""
+
+
+def explain_option(option: str, known: Sequence[str], command: str) -> str | None:
+    """What to say about an option that a command does not have; None if nothing comes near it.
+
+    Args:
+        option: as it was typed.
+        known: the options of the command.
+        command: its name, as typed.
+    """
+    flag = option.partition("=")[0]
+    name = flag.replace("_", "-")
+    if name not in FOREIGN:
+        nearest = get_close_matches(name, [other for other in known if other.startswith("--")], n=1)
+        return f"there is no option {flag}. Did you mean {nearest[0]}?" if nearest else None
+    if command.endswith(" selfplay") and name in ONLY_PLAYS:
+        return f"{flag}: leave it out, '{command}' plays and does nothing else"
+    meant = FOREIGN[name]
+    if meant in SETTINGS and meant not in known and "--set" in known:
+        meant = f"--set {SETTINGS[meant]}="
+    if command.endswith(" train") and meant.endswith("=") and "." not in meant:
+        meant = meant.replace("--set ", "--set search.")  # a training run's settings have sections
+    if meant.startswith("windrow ") or meant.partition(" ")[0] in known:
+        return f"{flag}: windrow says {meant}" + ("..." if meant.endswith("=") else "")
+    return f"{flag}: windrow says {meant}, but '{command}' has no such option"

@@ -1,0 +1,60 @@
+"""`windrow games`: what can be played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from windrow.cli.options import JsonOption, examples
+from windrow.cli.output import print_json, print_table
+from windrow.games.registry import game_names, make_game
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow games",
+            "windrow games --json # for programs",
+            "windrow search gomoku:size=9 # a game with another option",
+        )
+    )(games)
+
+
+def games(as_json: JsonOption = False) -> None:
+    """List the games, their options and what a network sees of them."""
+    described = [_describe(name) for name in game_names()]
+    if as_json:
+        print_json({"games": described})
+        return
+    rows = [
+        (
+            game["name"],
+            ", ".join(f"{option}={value}" for option, value in game["options"].items()) or "-",
+            str(game["num_actions"]),
+            f"{game['moves'][0]} to {game['moves'][1]}",
+            " x ".join(str(size) for size in game["observation"]),
+            str(game["num_symmetries"]),
+        )
+        for game in described
+    ]
+    print_table(("game", "<options", "actions", "<moves", "observation", "symmetries"), rows)
+
+
+def _describe(name: str) -> dict[str, Any]:
+    game = make_game(name)
+    names = sorted((game.action_name(action) for action in range(game.num_actions)), key=lambda text: (len(text), text))
+    shapes = game.observation
+    return {
+        "name": name,
+        "options": dict(game.options),
+        "num_actions": game.num_actions,
+        "num_players": game.num_players,
+        "moves": [names[0], names[-1]],
+        "observation": {part: list(shape) for part, shape in shapes.items()}
+        if isinstance(shapes, Mapping)
+        else list(shapes),
+        "num_symmetries": game.native.num_symmetries,
+    }

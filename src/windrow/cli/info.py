@@ -1,0 +1,111 @@
+"""`windrow info`: what is installed and what the machine has."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import typer
+
+from windrow.cli.options import JsonOption, examples
+from windrow.cli.output import print_facts, print_json, print_table
+from windrow.evaluators.backends import memory
+from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
+from windrow.search.memory import spare_memory
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "torch": ("torch",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "openvino": ("openvino",),
+    "int8": ("openvino", "nncf"),
+    "jax": ("jax",),
+    "numba": ("numba",),
+    "ray": ("ray",),
+    "web": ("fastapi", "uvicorn"),
+    "cli": ("typer", "rich"),
+    "train": ("torch", "safetensors", "tensorboard", "typer", "rich"),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=examples("windrow info", "windrow info --json # to put into a bug report"))(info)
+
+
+def info(as_json: JsonOption = False) -> None:
+    """Show versions, devices, threads, extras that are installed, and where things are kept."""
+    document = collect()
+    if as_json:
+        print_json(document)
+        return
+    print_facts({name: str(value) for name, value in document["system"].items()})
+    print()
+    extras = [
+        (name, "installed" if not extra["missing"] else "missing " + ", ".join(extra["missing"]), extra["versions"])
+        for name, extra in document["extras"].items()
+    ]
+    print_table(("extra", "<state", "<versions"), [(name, state, _list(found)) for name, state, found in extras])
+    print()
+    backends = [(name, "usable" if reason is None else reason) for name, reason in document["backends"].items()]
+    print_table(("backend", "<state"), backends)
+
+
+def collect() -> dict[str, Any]:
+    """All of it as plain values."""
+    return {
+        "system": {
+            "windrow": _version("windrow"),
+            "python": platform.python_version(),
+            "numpy": _version("numpy"),
+            "system": platform.platform(),
+            "cores": _num_cores(),
+            "bfloat16 on the CPU": "yes" if cpu_has_bf16() else "no",
+            "memory to spare": f"{spare_memory() / 2**30:.1f} GiB",
+            "GPU": _gpus(),
+            "threads of PyTorch": _torch_threads(),
+            "cache folder": str(memory.cache_folder()),
+        },
+        "extras": {
+            name: {
+                "missing": [package for package in packages if not is_installed(package)],
+                "versions": {package: _version(package) for package in packages if is_installed(package)},
+            }
+            for name, packages in EXTRAS.items()
+        },
+        "backends": {name: backend.missing() for name, backend in BACKENDS.items()},
+    }
+
+
+def _list(versions: dict[str, str]) -> str:
+    return ", ".join(f"{package} {found}" for package, found in versions.items())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _gpus() -> str:
+    if not is_installed("torch"):
+        return "unknown, because PyTorch is not installed"
+    import torch
+
+    if not torch.cuda.is_available():
+        return "none that PyTorch can use"
+    return ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
+
+
+def _torch_threads() -> str:
+    if not is_installed("torch"):
+        return "PyTorch is not installed"
+    import torch
+
+    return str(torch.get_num_threads())

@@ -1,0 +1,113 @@
+"""`windrow match`: two players against each other, and the difference in strength."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windrow.cli.options import GameArgument, JsonOption, SeedOption, complete_player, examples
+from windrow.cli.output import print_json, progress_bar, stdout
+from windrow.errors import ConfigError
+from windrow.play.elo import SequentialTest
+from windrow.play.match import MatchProgress, MatchResult, play_match
+from windrow.play.specs import parse_game
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow match rollout:800 rollout:50 connect4 # until the test is sure",
+            "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
+            "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network, two settings",
+            "windrow match runs/c4 solver connect4 --games 20 --json",
+            "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # looks for a small difference",
+        )
+    )(match)
+
+
+def match(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A player: a checkpoint, [cyan]rollout:400[/cyan], [cyan]uniform:400[/cyan], [cyan]random[/cyan] or "
+            "[cyan]solver[/cyan]; settings follow after a colon, [cyan]runs/c4:sims=100,c_puct=2[/cyan].",
+            autocompletion=complete_player,
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other player.", autocompletion=complete_player)],
+    game: GameArgument = "connect4",
+    games: Annotated[int, typer.Option("--games", "-g", help="Games at most; they are played in pairs.", min=2)] = 400,
+    opening: Annotated[
+        int | None,
+        typer.Option("--opening", help="Random moves at the start of a pair (4; 2 in tic-tac-toe).", min=0),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop/--no-stop", help="Stop as soon as the test is sure.")] = True,
+    elo0: Annotated[
+        float, typer.Option("--elo0", help="A difference that does not matter.", rich_help_panel="Test")
+    ] = 0,
+    elo1: Annotated[
+        float, typer.Option("--elo1", help="A difference that must not be missed.", rich_help_panel="Test")
+    ] = 50,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Probability to call one of two equals stronger.", rich_help_panel="Test")
+    ] = 0.05,
+    beta: Annotated[
+        float, typer.Option("--beta", help="Probability to miss a difference of elo1.", rich_help_panel="Test")
+    ] = 0.05,
+    concurrent: Annotated[int, typer.Option("--concurrent", help="Games that run at once.", min=2)] = 128,
+    show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Let two players play each other: score, Elo with error bars, and a test that stops when it is sure.
+
+    Every opening is played twice with the sides changed. After Ctrl-C the result so far is printed.
+    """
+    rules = parse_game(game)
+    test = SequentialTest(elo0=elo0, elo1=elo1, alpha=alpha, beta=beta)
+    if games % 2:
+        raise ConfigError(f"--games must be even, because games are played in pairs: {games + 1}, not {games}")
+    latest: list[MatchResult] = []
+    try:
+        with progress_bar(f"{a} - {b}", games) as bar:
+
+            def on_progress(progress: MatchProgress) -> None:
+                result = progress.result
+                latest[:] = [result]
+                note = (
+                    f"+{result.wins} ={result.draws} -{result.losses}  {result.elo:+.0f} ± {result.elo_error:.0f} Elo"
+                )
+                bar.update(progress.num_finished, note=note)
+
+            result = play_match(
+                rules,
+                a,
+                b,
+                num_games=games,
+                seed=seed,
+                openings_plies=opening,
+                stop_when_sure=stop,
+                test=test,
+                max_concurrent=concurrent + concurrent % 2,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        if latest:
+            print_match(latest[0], as_json=as_json, show=show)
+        raise
+    print_match(result, as_json=as_json, show=show)
+
+
+def print_match(result: MatchResult, *, as_json: bool, show: int = 0) -> None:
+    """The result of a match."""
+    if as_json:
+        print_json(result.to_dict())
+        return
+    console = stdout()
+    console.print(result.table(), markup=False)
+    for number, game in enumerate(result.games[:show], start=1):
+        points = {1.0: "A wins", 0.5: "drawn", 0.0: "B wins"}[game.score]
+        console.print(f"game {number}, {game.first} first, {points}: {game.moves}", markup=False)

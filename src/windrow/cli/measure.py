@@ -1,0 +1,205 @@
+"""Where the time of a search goes, and how fast the network is without one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from windrow.config import SearchConfig
+from windrow.evaluators.positions import random_positions
+from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
+from windrow.games.native import NativeGame, State
+from windrow.play.match import random_openings
+from windrow.search import Search, SearchStats
+
+_NUM_BARS = 10
+
+
+@dataclass
+class Recorder:
+    """An evaluator that notes how many rows each call of another one had.
+
+    Args:
+        evaluator: the other one.
+        rows: one number per call.
+    """
+
+    evaluator: Any
+    rows: list[int] = field(default_factory=list[int])
+
+    def bind(self, game: Any) -> Any:
+        """The same around the evaluator that is bound to `game`."""
+        bound = self.evaluator.bind(game) if isinstance(self.evaluator, GameAware) else self.evaluator
+        return (_StateRecorder if isinstance(bound, StateEvaluator) else _NetworkRecorder)(bound, self.rows)
+
+
+class _StateRecorder:
+    def __init__(self, evaluator: Any, rows: list[int]) -> None:
+        self._evaluator, self._rows = evaluator, rows
+
+    def evaluate_states(self, states: Any) -> Any:
+        self._rows.append(len(states))
+        return self._evaluator.evaluate_states(states)
+
+
+class _NetworkRecorder:
+    def __init__(self, evaluator: Any, rows: list[int]) -> None:
+        self._evaluator, self._rows = evaluator, rows
+
+    @property
+    def pipeline(self) -> int:
+        return getattr(self._evaluator, "pipeline", 1)
+
+    @property
+    def version(self) -> int:
+        return version_of(self._evaluator)
+
+    def allocate(self, shape: tuple[int, ...]) -> Any:
+        allocate = getattr(self._evaluator, "allocate", None)
+        return np.empty(shape, np.float32) if allocate is None else allocate(shape)
+
+    def evaluate(self, observations: Any) -> Any:
+        self._rows.append(count_rows(observations))
+        return self._evaluator.evaluate(observations)
+
+    def submit(self, observations: Any) -> Any:
+        self._rows.append(count_rows(observations))
+        return self._evaluator.submit(observations)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where the time of a search went.
+
+    stats: of the search.
+    batch_rows: rows of every call of the evaluator.
+    places: rows that a full call has.
+    network_rate: positions per second of the network alone, at full batches; None without a network.
+    network_idle: share of the time, 0 to 1, in which the network had nothing to do; None without a network.
+    """
+
+    stats: SearchStats
+    batch_rows: tuple[int, ...]
+    places: int
+    network_rate: float | None
+    network_idle: float | None
+
+    def stages(self) -> dict[str, float]:
+        """Seconds by stage; "other" is Python between them."""
+        stats = self.stats
+        seconds = {
+            "select": stats.select_s,
+            "encode": stats.encode_s,
+            "evaluate": stats.evaluate_s,
+            "complete": stats.complete_s,
+        }
+        return {**seconds, "other": max(0.0, stats.total_s - sum(seconds.values()))}
+
+    def fill_histogram(self) -> list[int]:
+        """How many calls were filled by up to 10 %, 20 % and so on up to 100 %."""
+        bars = [0] * _NUM_BARS
+        for rows in self.batch_rows:
+            bars[min(_NUM_BARS - 1, max(0, -(-rows * _NUM_BARS // self.places) - 1))] += 1
+        return bars
+
+    @property
+    def network_share(self) -> float | None:
+        """Positions per second of the search, as a share of the network's own."""
+        if self.network_rate is None or self.stats.total_s <= 0:
+            return None
+        return self.stats.nn_positions / self.stats.total_s / self.network_rate
+
+    def advice(self) -> str:
+        """What to change first, in one sentence."""
+        stats, stages = self.stats, self.stages()
+        evaluate = stages["evaluate"] / max(stats.total_s, 1e-9)
+        mean_rows = stats.nn_positions / max(stats.nn_batches, 1)
+        if self.network_rate is None:
+            return (
+                f"There is no network in this search, its evaluator takes {evaluate:.0%} of the time: "
+                "profile with --evaluator resnet or a checkpoint to see how a network is kept busy."
+            )
+        if stats.num_trees == 1 and mean_rows < 8:
+            return (
+                f"A call has {mean_rows:.1f} positions: search many positions at once (--trees), or allow more leaves "
+                "in flight (--leaves) if there is only one."
+            )
+        if mean_rows < 0.6 * self.places:
+            return (
+                f"Calls are only {mean_rows / self.places:.0%} full, because some trees are done earlier than others: "
+                "replace finished positions at once, as self-play does, or search more of them together (--trees)."
+            )
+        if self.network_idle is not None and self.network_idle > 0.15:
+            slowest = max(("select", "encode", "complete", "other"), key=lambda name: stages[name])
+            can_thread = stats.num_threads < _num_cores() and slowest in ("select", "encode", "complete")
+            what = "grow trees on more threads (--threads)" if can_thread else "evaluate larger batches (--trees)"
+            return f"The network is idle for {self.network_idle:.0%} of the time, mostly during {slowest}: {what}."
+        return (
+            f"The network sets the pace ({evaluate:.0%} of the time): only a faster backend (windrow bench backends), "
+            "a prediction cache (--set cache_memory=64MB) or a smaller network can speed this up."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            "seconds": {**self.stages(), "total": self.stats.total_s},
+            "simulations_per_second": self.stats.simulations_per_second,
+            "positions_per_second": self.stats.nn_positions / max(self.stats.total_s, 1e-9),
+            "batch_fill": self.stats.batch_fill,
+            "batch_fill_histogram": self.fill_histogram(),
+            "network_positions_per_second": self.network_rate,
+            "network_share": self.network_share,
+            "network_idle": self.network_idle,
+            "advice": self.advice(),
+            "stats": asdict(self.stats),
+        }
+
+
+def profile_search(
+    game: NativeGame, evaluator: Any, config: SearchConfig, states: Sequence[State], *, is_network: bool
+) -> Profile:
+    """Search `states` once to warm up and once more to measure."""
+    recorder = Recorder(evaluator)
+    with Search(game, recorder, config) as search:
+        stats = search.run(list(states), num_simulations=min(8, config.num_simulations or 8))[0].stats
+        recorder.rows.clear()
+        places = stats.num_trees * stats.leaves_per_tree if stats.engine == "vectorized" else stats.leaves_per_tree
+        places = max(1, -(-places // stats.pipeline))
+        places = min(places, config.max_batch or places)
+        if not is_network:
+            return Profile(search.run(list(states))[0].stats, tuple(recorder.rows), places, None, None)
+        # The network alone right before and right after, so that what slows the machine slows both.
+        observations = random_positions(game, min(places, 256)).repeat(places)
+        before = network_rate(evaluator, observations)
+        stats = search.run(list(states))[0].stats
+        after = network_rate(evaluator, observations)
+    rate = 2.0 / (1.0 / before + 1.0 / after)
+    # An asynchronous network works while the CPU selects, so that waiting for it says nothing about its own time.
+    busy_s = stats.evaluate_s if stats.pipeline == 1 else stats.nn_positions / rate
+    idle = max(0.0, 1.0 - busy_s / stats.total_s)
+    return Profile(stats, tuple(recorder.rows), places, rate, idle)
+
+
+def network_rate(evaluator: Any, observations: Any, *, seconds: float = 0.15) -> float:
+    """Positions per second of a network that is called with the same rows again and again, for so many seconds."""
+    evaluator.evaluate(observations)
+    num_calls, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds or num_calls == 0:
+        evaluator.evaluate(observations)
+        num_calls += 1
+    return num_calls * count_rows(observations) / elapsed
+
+
+def different_positions(game: NativeGame, count: int, *, seed: int = 0) -> list[State]:
+    """`count` unfinished positions after four random moves, no two alike."""
+    return [state for _, state in islice(random_openings(game, 4, seed=seed), count)]
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,159 @@
+"""Options that several commands share, what completes them, and how they become a config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_args
+
+import typer
+
+from windrow.config import EngineName, SearchConfig
+from windrow.errors import UnknownKeyError
+from windrow.games.registry import game_names
+from windrow.games.spelling import explain_unknown
+from windrow.play.players import PLAYER_KINDS
+from windrow.play.specs import parse_settings
+from windrow.settings import Settings
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, each with what it does behind a #."""
+    shown = [
+        f"  [cyan]{command.rstrip()}[/cyan]" + (f"  [dim]# {what.strip()}[/dim]" if what else "")
+        for command, _, what in (line.partition("#") for line in lines)
+    ]
+    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+
+
+# --- Completion ---------------------------------------------------------------------------------------------------
+
+
+def complete_game(incomplete: str) -> list[str]:
+    """Names of games."""
+    return [name for name in game_names() if name.startswith(incomplete)]
+
+
+def complete_player(incomplete: str) -> list[str]:
+    """Kinds of players, and paths in which a checkpoint may be."""
+    kinds = [{"rollout": "rollout:400", "uniform": "uniform:400"}.get(kind, kind) for kind in PLAYER_KINDS]
+    return [kind for kind in kinds if kind.startswith(incomplete)] + list(_paths(incomplete))
+
+
+def complete_evaluator(incomplete: str) -> list[str]:
+    """Evaluators without a network, and paths."""
+    return [name for name in ("uniform", "rollout") if name.startswith(incomplete)] + list(_paths(incomplete))
+
+
+def complete_engine(incomplete: str) -> list[str]:
+    """Names of engines."""
+    return [name for name in get_args(EngineName) if name.startswith(incomplete)]
+
+
+def complete_setting(incomplete: str) -> list[str]:
+    """Keys of a search config."""
+    return [f"{key}=" for key in SearchConfig.setting_names() if key.startswith(incomplete)]
+
+
+def _paths(incomplete: str) -> Iterator[str]:
+    folder, _, start = incomplete.rpartition("/")
+    try:
+        found = sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir())
+    except OSError:
+        return
+    for path in found:
+        if (
+            path.name.startswith(start)
+            and not path.name.startswith(".")
+            and (path.is_dir() or path.suffix == ".safetensors")
+        ):
+            yield f"{folder}/{path.name}" if folder or incomplete.startswith("/") else path.name
+
+
+# --- Options ------------------------------------------------------------------------------------------------------
+
+GameArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="GAME",
+        help="A game, with its options after a colon: [cyan]connect4[/cyan], [cyan]gomoku:size=9[/cyan].",
+        autocompletion=complete_game,
+    ),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Key of all random numbers.", min=0)]
+SimsOption: TypeAlias = Annotated[
+    int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")
+]
+EngineOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="auto, sequential, batched or vectorized.",
+        autocompletion=complete_engine,
+        rich_help_panel="Search",
+    ),
+]
+CPuctOption: TypeAlias = Annotated[
+    float | None, typer.Option("--c-puct", help="Weight of the prior and of doubt.", rich_help_panel="Search")
+]
+LeavesOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--leaves", help="Leaves of one tree in flight at once (leaves_per_tree).", rich_help_panel="Search"),
+]
+MaxBatchOption: TypeAlias = Annotated[
+    int | None, typer.Option("--max-batch", help="Most rows in one network call.", rich_help_panel="Search")
+]
+ThreadsOption: TypeAlias = Annotated[
+    int | None, typer.Option("--threads", help="Threads that grow trees.", rich_help_panel="Search")
+]
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any other setting of a search, such as [cyan]first_play=parent[/cyan]; may be repeated.",
+        autocompletion=complete_setting,
+        rich_help_panel="Search",
+    ),
+]
+EvaluatorOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--evaluator",
+        "-e",
+        help="[cyan]rollout[/cyan] (random games; [cyan]rollout:8[/cyan] plays eight per position), "
+        "[cyan]uniform[/cyan] (knows only the rules), or the path of a checkpoint.",
+        autocompletion=complete_evaluator,
+    ),
+]
+BackendOption: TypeAlias = Annotated[
+    str, typer.Option("--backend", help='What runs a network; "auto" takes the fastest.', rich_help_panel="Search")
+]
+
+
+# --- From options to configs --------------------------------------------------------------------------------------
+
+
+def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags: Any) -> dict[str, Any]:
+    """The settings of `--set` and of flags of their own, those that were given; a flag goes before `--set`.
+
+    Args:
+        pairs: texts `key=value`.
+        configs: the configs the keys may belong to.
+        flags: by the setting's name; None where the flag was not given.
+
+    Raises:
+        UnknownKeyError: none of the configs has such a setting.
+    """
+    settings = parse_settings(pairs or ())
+    known = [name for config in configs for name in config.setting_names()]
+    for key in settings:
+        if key not in known:
+            raise UnknownKeyError(f"--set {key}: no such setting. {explain_unknown(key, known, what='settings')}")
+    return {**settings, **{key: value for key, value in flags.items() if value is not None}}
+
+
+def search_config(pairs: Iterable[str] | None, defaults: SearchConfig | None = None, **flags: Any) -> SearchConfig:
+    """A search config from `--set` and flags; what neither says is the default."""
+    return (defaults or SearchConfig()).replace(**read_settings(pairs, SearchConfig, **flags))

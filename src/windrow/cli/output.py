@@ -1,0 +1,119 @@
+"""What commands print: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH_OF_FILES = 200
+
+
+def stdout() -> Console:
+    """Where results go. Made when asked for, because whoever runs a command may have put another stream there."""
+    return _console(sys.stdout)
+
+
+def stderr() -> Console:
+    """Where progress and errors go."""
+    return _console(sys.stderr)
+
+
+def _console(stream: TextIO) -> Console:
+    # A file or a pipe has no width; narrow ones would break lines that programs read.
+    width = None if stream.isatty() else _WIDTH_OF_FILES
+    return Console(file=stream, highlight=False, width=width)
+
+
+def print_error(message: str) -> None:
+    """An error: what is wrong in red, any further lines (a board, what is legal) as they are."""
+    first, _, rest = message.partition("\n")
+    stderr().print(Text(f"error: {first}", style="bold red"))
+    if rest:
+        stderr().print(Text(rest))
+
+
+def print_warning(message: str) -> None:
+    """Something that went wrong, but not so far that the command cannot go on."""
+    stderr().print(Text(f"warning: {message}", style="yellow"))
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON document, the only thing on stdout."""
+    print(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    """A table: the first column to the left, the others to the right, or to the left where a header begins with "<"."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for index, name in enumerate(header):
+        is_left = index == 0 or name.startswith("<")
+        table.add_column(name.lstrip("<"), justify="left" if is_left else "right", no_wrap=not is_left)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    stdout().print(table)
+
+
+def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:
+    """Names and values, one to a line."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for name, value in facts.items():
+        table.add_row(Text(name), Text(value))
+    stdout().print(table)
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None) -> Generator[ProgressBar, None, None]:
+    """A bar on stderr while something takes long; silent where stderr is not a terminal."""
+    console = stderr()
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with progress:
+        yield ProgressBar(progress, label, total)
+
+
+class ProgressBar:
+    """One line of progress; made by `progress_bar`."""
+
+    def __init__(self, progress: Progress, label: str, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(label, total=total, note="")
+
+    def update(self, done: int, total: int | None = None, *, note: str | None = None) -> None:
+        """So much is done; a note stands behind the bar."""
+        fields: dict[str, Any] = {} if note is None else {"note": note}
+        if total is not None:
+            fields["total"] = total
+        self._progress.update(self._task, completed=done, **fields)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: NumPy's numbers and arrays as Python's, what is not finite as null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,118 @@
+"""`windrow profile`: where the time of a search goes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windrow.cli.evaluation import make_evaluator
+from windrow.cli.measure import different_positions, profile_search
+from windrow.cli.options import (
+    BackendOption,
+    EngineOption,
+    GameArgument,
+    JsonOption,
+    LeavesOption,
+    MaxBatchOption,
+    SeedOption,
+    SetOption,
+    SimsOption,
+    ThreadsOption,
+    complete_evaluator,
+    examples,
+    search_config,
+)
+from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
+from windrow.config import SearchConfig
+from windrow.play.specs import parse_game
+
+_BAR_WIDTH = 30
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow profile connect4 # a network of 64 channels and 5 blocks with random weights",
+            "windrow profile connect4 --evaluator runs/c4 --trees 256 --threads 2",
+            "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
+            "windrow profile connect4 --evaluator uniform # what the trees alone cost",
+        )
+    )(profile)
+
+
+def profile(
+    game: GameArgument = "connect4",
+    evaluator: Annotated[
+        str,
+        typer.Option(
+            "--evaluator",
+            "-e",
+            help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
+            "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
+            autocompletion=complete_evaluator,
+        ),
+    ] = "resnet",
+    trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
+    sims: SimsOption = 64,
+    engine: EngineOption = None,
+    leaves: LeavesOption = None,
+    max_batch: MaxBatchOption = None,
+    threads: ThreadsOption = None,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the time of a search goes: seconds by stage, how full the batches are, how idle the network is."""
+    rules = parse_game(game)
+    config = search_config(
+        settings,
+        SearchConfig(seed=seed),
+        num_simulations=sims,
+        engine=engine,
+        leaves_per_tree=leaves,
+        max_batch=max_batch,
+        num_threads=threads,
+    )
+    with stderr().status("loading"):
+        batch = trees * (leaves or 1)
+        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, has_new_network=True)
+    with stderr().status("searching"):
+        states = different_positions(rules, trees, seed=seed)
+        found = profile_search(rules, chosen.evaluator, config, states, is_network=chosen.is_network)
+    stats = found.stats
+    if as_json:
+        print_json({"game": rules.name, "evaluator": chosen.label, "config": config.to_dict(), **found.to_dict()})
+        return
+    facts = {
+        "evaluator": chosen.label,
+        "engine": f"{stats.engine}, {stats.num_trees} trees, {stats.leaves_per_tree} leaves per tree, "
+        f"{stats.num_threads} threads, {stats.pipeline} batches out",
+        "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
+        f"{stats.simulations_per_second:,.0f} per second",
+        "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
+        f"{stats.batch_fill:.1%} full",
+    }
+    if found.network_rate is not None and found.network_idle is not None and found.network_share is not None:
+        facts["network alone"] = f"{found.network_rate:,.0f} positions per second at batch {found.places}"
+        facts["network share"] = f"{found.network_share:.1%} of that within the search"
+        facts["network idle"] = f"{found.network_idle:.1%} of the time"
+    print_facts(facts)
+    print()
+    rows = [
+        (name, f"{seconds:.4f}", f"{seconds / stats.total_s:.1%}", _bar(seconds / stats.total_s))
+        for name, seconds in found.stages().items()
+    ]
+    print_table(("stage", "seconds", "share", "<"), rows)
+    print()
+    bars = found.fill_histogram()
+    most = max(bars)
+    fills = [(f"to {10 * (index + 1)}%", f"{count:,}", _bar(count / max(most, 1))) for index, count in enumerate(bars)]
+    print_table(("batch fill", "calls", "<"), fills)
+    stdout().print(f"\n[bold]Advice[/bold]  {found.advice()}")
+
+
+def _bar(share: float) -> str:
+    return "█" * round(_BAR_WIDTH * share)

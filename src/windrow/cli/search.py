@@ -1,0 +1,163 @@
+"""`windrow search`: one position, its moves by visits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.evaluation import make_evaluator
+from windrow.cli.options import (
+    BackendOption,
+    CPuctOption,
+    EngineOption,
+    EvaluatorOption,
+    GameArgument,
+    JsonOption,
+    LeavesOption,
+    MaxBatchOption,
+    SeedOption,
+    SetOption,
+    SimsOption,
+    ThreadsOption,
+    examples,
+    search_config,
+)
+from windrow.cli.output import ProgressBar, print_json, print_table, progress_bar, stdout
+from windrow.config import SearchConfig
+from windrow.play.specs import parse_game
+from windrow.search import Search, SearchResult
+
+_MAX_LINE = 12
+"""Moves of a line that are printed; JSON has all."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow search connect4 # the first move",
+            "windrow search connect4 --moves 4453 --sims 5000",
+            "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
+            "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
+            "windrow search othello --time 2 --set first_play=parent # two seconds, another rule for untried moves",
+        )
+    )(search)
+
+
+def search(
+    game: GameArgument,
+    moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that led to the position, such as 4453.")] = "",
+    evaluator: EvaluatorOption = "rollout",
+    top: Annotated[int, typer.Option("--top", help="Moves to show.", min=1)] = 10,
+    sims: SimsOption = None,
+    time_s: Annotated[
+        float | None,
+        typer.Option(
+            "--time", help="Seconds after which to stop; without --sims the only limit.", rich_help_panel="Search"
+        ),
+    ] = None,
+    engine: EngineOption = None,
+    c_puct: CPuctOption = None,
+    leaves: LeavesOption = None,
+    max_batch: MaxBatchOption = None,
+    threads: ThreadsOption = None,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Search a position and show its moves: visits, share, Q, prior and the line of play.
+
+    Q and the value are for the player to move, from -1 (lost) to 1 (won).
+    """
+    rules = parse_game(game)
+    state = rules.state_from_moves(moves)
+    config = search_config(
+        settings,
+        SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s),
+        num_simulations=sims,
+        engine=engine,
+        c_puct=c_puct,
+        leaves_per_tree=leaves,
+        max_batch=max_batch,
+        num_threads=threads,
+        seed=seed,
+    )
+    chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=leaves or 8)
+    with Search(rules, chosen.evaluator, config) as searcher:
+        with progress_bar("searching", config.num_simulations) as bar:
+            result = _watch(searcher.stream(state, interval_s=0.1), bar)
+        found = _rows(searcher, result, top)
+    if as_json:
+        print_json(
+            {
+                "game": rules.name,
+                "game_options": dict(rules.options),
+                "position": moves,
+                "evaluator": chosen.label,
+                "best_move": rules.action_name(result.best_action),
+                "value": result.value,
+                "principal_variation": [rules.action_name(action) for action in result.principal_variation],
+                "moves": found,
+                "stats": {**asdict(result.stats), "simulations_per_second": result.stats.simulations_per_second},
+                "config": config.to_dict(),
+            }
+        )
+        return
+    console = stdout()
+    console.print(str(state), markup=False)
+    console.print()
+    rows = [
+        (
+            row["move"],
+            f"{row['visits']:,}",
+            f"{row['share']:.1%}",
+            f"{row['q']:+.3f}" if row["visits"] else "-",
+            f"{row['prior']:.3f}",
+            " ".join(row["line"][:_MAX_LINE]) + (" ..." if len(row["line"]) > _MAX_LINE else ""),
+        )
+        for row in found
+    ]
+    print_table(("move", "visits", "share", "Q", "prior", "<line of play"), rows)
+    num_hidden = len(rules.legal_actions(state)) - len(rows)
+    if num_hidden:
+        console.print(f"and {num_hidden} more moves", style="dim")
+    stats = result.stats
+    console.print(
+        f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], "
+        f"value {result.value:+.3f} for the player to move\n"
+        f"[dim]{stats.simulations:,} simulations in {stats.total_s:.2f} s "
+        f"({stats.simulations_per_second:,.0f} per second), {chosen.label}, {stats.engine}, "
+        f"{stats.nn_batches:,} calls of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
+        f"depth {stats.max_depth}, stopped by {stats.stopped_by}[/dim]"
+    )
+
+
+def _watch(results: Iterator[SearchResult], bar: ProgressBar) -> SearchResult:
+    """The last of the results; the others move the bar."""
+    result = next(results)
+    for result in results:
+        bar.update(result.stats.simulations)
+    return result
+
+
+def _rows(searcher: Search, result: SearchResult, top: int) -> list[dict[str, Any]]:
+    """The moves most visited, as they are printed."""
+    rules, total = result.game, max(int(result.visits.sum()), 1)
+    legal: list[int] = rules.legal_actions(result.state)
+    order = sorted(legal, key=lambda action: (-int(result.visits[action]), -float(result.prior[action]), action))
+    return [
+        {
+            "move": rules.action_name(action),
+            "action": action,
+            "visits": int(result.visits[action]),
+            "share": int(result.visits[action]) / total,
+            "q": float(result.q[action]),
+            "prior": float(result.prior[action]),
+            "line": [rules.action_name(step) for step in searcher.line_after(action)],
+        }
+        for action in order[:top]
+    ]

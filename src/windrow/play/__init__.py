@@ -1,0 +1,28 @@
+"""Playing: players, matches between them and the difference in strength that a match shows."""
+
+from windrow.play.elo import SequentialTest, elo_to_score, score_to_elo
+from windrow.play.match import MatchProgress, MatchResult, play_match
+from windrow.play.players import Player, RandomPlayer, SearchPlayer, make_player
+from windrow.play.solved import SolvedPosition, SolvedScore, score_player, solved_positions
+from windrow.play.solver import Connect4Solver, SolverPlayer
+from windrow.play.specs import parse_game
+
+__all__ = [
+    "Connect4Solver",
+    "MatchProgress",
+    "MatchResult",
+    "Player",
+    "RandomPlayer",
+    "SearchPlayer",
+    "SequentialTest",
+    "SolvedPosition",
+    "SolvedScore",
+    "SolverPlayer",
+    "elo_to_score",
+    "make_player",
+    "parse_game",
+    "play_match",
+    "score_player",
+    "score_to_elo",
+    "solved_positions",
+]

@@ -1,0 +1,357 @@
+"""Matches: two players, many games at once, in pairs with the sides changed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+from windrow.errors import ConfigError, SearchError
+from windrow.games.native import NativeGame, State
+from windrow.games.protocol import TERMINAL
+from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
+from windrow.play.players import Player, make_player
+
+StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
+"""What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
+
+_OPENINGS_PLIES = 4
+_FIRST_GAMES = 32
+"""Games that run at once in the beginning, if a test may end the match."""
+_PATIENCE = 64
+"""Openings drawn in a row without a new one before they are made longer."""
+
+_VERDICTS: dict[str, str] = {
+    "games": "all games played, the test was not sure",
+    "running": "not finished",
+    "a_stronger": "the test is sure: A is stronger",
+    "b_stronger": "the test is sure: B is stronger",
+    "equal": "the test is sure: no difference that matters",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchGame:
+    """One game of a match.
+
+    moves: all of it, opening included, as `game.state_from_moves` reads it.
+    first: who had the first move of the game, "A" or "B".
+    score: A's points, 0, 0.5 or 1.
+    """
+
+    moves: str
+    first: Literal["A", "B"]
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchResult:
+    """What a match found. Everything is seen from A's side.
+
+    games: in pairs, in the order of their openings.
+    pairs: how many pairs gave A 0, 1/2, 1, 3/2 and 2 points.
+    elo: how much stronger A is; see `windrow.play.elo`.
+    elo_error: half the width of its 95 % confidence interval.
+    los: likelihood of superiority, from 0 to 1.
+    """
+
+    game: NativeGame
+    player_a: str
+    player_b: str
+    games: tuple[MatchGame, ...]
+    pairs: tuple[int, int, int, int, int]
+    elo: float
+    elo_error: float
+    los: float
+    stopped_by: StoppedBy
+    test: str
+    """The sequential test in words; empty if there was none."""
+    seed: int
+
+    @property
+    def wins(self) -> int:
+        """Games that A won."""
+        return sum(game.score == 1.0 for game in self.games)
+
+    @property
+    def draws(self) -> int:
+        """Games that nobody won."""
+        return sum(game.score == 0.5 for game in self.games)
+
+    @property
+    def losses(self) -> int:
+        """Games that B won."""
+        return sum(game.score == 0.0 for game in self.games)
+
+    @property
+    def score(self) -> float:
+        """A's share of the points, from 0 to 1; one half while there are no games."""
+        return sum(game.score for game in self.games) / len(self.games) if self.games else 0.5
+
+    @property
+    def score_when_first(self) -> float:
+        """A's share of the points in games in which it moved first."""
+        scores = [game.score for game in self.games if game.first == "A"]
+        return sum(scores) / len(scores) if scores else 0.5
+
+    def table(self) -> str:
+        """The result as text."""
+        width = max(len(self.player_a), len(self.player_b))
+        rows = [
+            (f"A  {self.player_a:<{width}}", self.wins, self.draws, self.losses, self.score),
+            (f"B  {self.player_b:<{width}}", self.losses, self.draws, self.wins, 1.0 - self.score),
+        ]
+        lines = [f"{'':{width + 3}}   wins  draws  losses   score"]
+        lines += [f"{name}  {won:>5}  {drawn:>5}  {lost:>6}  {score:>6.1%}" for name, won, drawn, lost, score in rows]
+        lines += [
+            f"{len(self.games)} games of {self.game!r}; A scores {self.score_when_first:.1%} when it moves first",
+            f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %), A is the stronger one with {self.los:.1%}",
+        ]
+        if self.test or self.stopped_by == "running":
+            lines.append(_VERDICTS[self.stopped_by] + (f" ({self.test})" if self.test else ""))
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            "game": self.game.name,
+            "game_options": dict(self.game.options),
+            "player_a": self.player_a,
+            "player_b": self.player_b,
+            "num_games": len(self.games),
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+            "score": self.score,
+            "score_when_first": self.score_when_first,
+            "elo": self.elo,
+            "elo_error": self.elo_error,
+            "los": self.los,
+            "pairs": list(self.pairs),
+            "stopped_by": self.stopped_by,
+            "test": self.test,
+            "seed": self.seed,
+            "games": [{"moves": game.moves, "first": game.first, "score": game.score} for game in self.games],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MatchProgress:
+    """How far a match is.
+
+    result: of the pairs that count so far.
+    num_finished: games that are over, with those whose turn to count has not come.
+    num_games: games of the whole match, if nothing ends it earlier.
+    """
+
+    result: MatchResult
+    num_finished: int
+    num_games: int
+
+
+def play_match(
+    game: NativeGame,
+    a: Player | str,
+    b: Player | str,
+    *,
+    num_games: int = 100,
+    seed: int = 0,
+    openings_plies: int | None = None,
+    stop_when_sure: bool = True,
+    test: SequentialTest | None = None,
+    max_concurrent: int = 128,
+    on_progress: Callable[[MatchProgress], None] | None = None,
+) -> MatchResult:
+    """Let two players play each other.
+
+    Every opening is played twice with the sides changed. Openings are random legal moves, no two alike; if that many
+    plies have too few, later ones are longer. Games are played to their end. The same seed gives the same games, and
+    for players that answer a position always alike `max_concurrent` does not change them either: pairs count in the
+    order of their openings, not in the order in which they end, so that short games have no head start.
+
+    Args:
+        game: what to play.
+        a: a player, or a spec for `make_player`.
+        b: the other one; as a spec it has another seed than A.
+        num_games: how many at most; even.
+        seed: of the openings, and of players given as specs.
+        openings_plies: random moves at the start; None: 4, and 2 in tic-tac-toe.
+        stop_when_sure: whether the sequential test may end the match.
+        test: a fresh test to use in place of the standard one.
+        max_concurrent: games that run at once; even.
+        on_progress: called whenever a game is over.
+    """
+    for name, value in (("num_games", num_games), ("max_concurrent", max_concurrent)):
+        if isinstance(value, bool) or value < 2 or value % 2:
+            raise ConfigError(f"{name} must be even and 2 or more, because games are played in pairs; not {value}")
+    plies = default_plies(game) if openings_plies is None else openings_plies
+    if isinstance(plies, bool) or plies < 0:
+        raise ConfigError(f"openings_plies must be 0 or more, not {plies}")
+    if game.num_players != 2:
+        raise ConfigError(f"a match is for two players, but {game!r} has {game.num_players}")
+    made: list[Player] = []
+    try:
+        for player, own_seed in ((a, 2 * seed), (b, 2 * seed + 1)):
+            made.append(make_player(game, player, seed=own_seed) if isinstance(player, str) else player)
+        first_test = (test or SequentialTest()) if stop_when_sure else None
+        match = _Match(game, made[0], made[1], num_games, seed, random_openings(game, plies, seed=seed), first_test)
+        return match.run(max_concurrent, on_progress)
+    finally:
+        for player, given in zip(made, (a, b), strict=False):
+            if isinstance(given, str):
+                player.close()
+
+
+def default_plies(game: NativeGame) -> int:
+    """Random moves that make games differ without deciding them: 4, but no more than a quarter of the cells."""
+    shapes = game.observation
+    return min([_OPENINGS_PLIES, *([prod(shapes[1:]) // 4] if isinstance(shapes, tuple) else [])])
+
+
+def random_openings(game: NativeGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
+    """Unfinished positions after random moves, and those moves, without end; no two alike while there are others."""
+    draw = random.Random(seed)
+    seen: set[State] = set()
+    plies, num_repeats = num_plies, 0
+    while True:
+        opening = _random_line(game, plies, draw)
+        if (opening is None or opening[1] in seen) and num_repeats < _PATIENCE:
+            num_repeats += 1
+            continue
+        if opening is None:
+            plies = num_plies  # games do not last that long: repeat the openings there are
+            seen.clear()
+        elif opening[1] in seen:
+            plies += 1
+        else:
+            seen.add(opening[1])
+            yield opening
+        num_repeats = 0
+
+
+def _random_line(game: NativeGame, num_plies: int, draw: random.Random) -> tuple[list[int], State] | None:
+    """Random moves and where they lead; None if the game is over there."""
+    state, actions = game.initial_state(), list[int]()
+    for _ in range(num_plies):
+        if game.to_play(state) == TERMINAL:
+            return None
+        actions.append(draw.choice(game.legal_actions(state)))
+        state = game.apply(state, actions[-1])
+    return None if game.to_play(state) == TERMINAL else (actions, state)
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A game in progress."""
+
+    number: int
+    """Games 2n and 2n + 1 are the pair of opening n; A moves first in the even ones."""
+    state: State
+    actions: list[int]
+
+    @property
+    def seat_of_a(self) -> int:
+        """Which player of the game A is."""
+        return self.number % 2
+
+
+class _Match:
+    """A match in progress."""
+
+    def __init__(
+        self,
+        game: NativeGame,
+        a: Player,
+        b: Player,
+        num_games: int,
+        seed: int,
+        openings: Iterator[tuple[list[int], State]],
+        test: SequentialTest | None,
+    ) -> None:
+        self._game, self._players, self._num_games, self._seed = game, (a, b), num_games, seed
+        self._openings, self._test = openings, test
+        self._waiting: dict[int, MatchGame] = {}
+        """Games that are over, but whose turn to count has not come."""
+        self._games: list[MatchGame] = []
+        self._pairs = PairCounts()
+        self._num_begun = 0
+        self._stopped_by: StoppedBy = "running"
+
+    def run(self, max_concurrent: int, on_progress: Callable[[MatchProgress], None] | None) -> MatchResult:
+        """Play until all games are over or the test is sure."""
+        seats: list[_Seat] = []
+        while self._stopped_by == "running":
+            # A test may be sure after a few games: those that run are no more than those that count.
+            limit = max_concurrent if self._test is None else min(max_concurrent, max(_FIRST_GAMES, len(self._games)))
+            while len(seats) + 2 <= limit and self._num_begun < self._num_games:
+                seats += self._next_pair()
+            for side in (0, 1):
+                self._move(side, seats)
+                over = [seat for seat in seats if self._game.to_play(seat.state) == TERMINAL]
+                seats = [seat for seat in seats if self._game.to_play(seat.state) != TERMINAL]
+                for seat in over:
+                    self._waiting[seat.number] = self._finish(seat)
+                self._count()
+                if over and on_progress is not None:
+                    num_finished = len(self._games) + len(self._waiting)
+                    on_progress(MatchProgress(self.result(), num_finished, self._num_games))
+        return self.result()
+
+    def result(self) -> MatchResult:
+        """Of the pairs that count so far."""
+        found = estimate(self._pairs)
+        return MatchResult(
+            game=self._game,
+            player_a=self._players[0].name,
+            player_b=self._players[1].name,
+            games=tuple(self._games),
+            pairs=(*self._pairs.counts,),  # pyright: ignore[reportArgumentType]
+            elo=found.elo,
+            elo_error=found.elo_error,
+            los=found.los,
+            stopped_by=self._stopped_by,
+            test="" if self._test is None else str(self._test),
+            seed=self._seed,
+        )
+
+    def _next_pair(self) -> list[_Seat]:
+        actions, state = next(self._openings)
+        numbers = (self._num_begun, self._num_begun + 1)
+        self._num_begun += 2
+        return [_Seat(number, state, list(actions)) for number in numbers]
+
+    def _move(self, side: int, seats: list[_Seat]) -> None:
+        """Let A (side 0) or B (side 1) move wherever it is its turn."""
+        turns = [seat for seat in seats if self._game.to_play(seat.state) == seat.seat_of_a ^ side]
+        if not turns:
+            return
+        player = self._players[side]
+        actions = player.choose([seat.state for seat in turns])
+        if len(actions) != len(turns):
+            raise SearchError(f"{player.name} answered {len(turns)} positions with {len(actions)} moves")
+        for seat, action in zip(turns, actions, strict=True):
+            seat.state = self._game.apply(seat.state, action)
+            seat.actions.append(action)
+
+    def _finish(self, seat: _Seat) -> MatchGame:
+        score = (self._game.returns(seat.state)[seat.seat_of_a] + 1.0) / 2.0
+        moves = self._game.moves_to_text(seat.actions)
+        return MatchGame(moves, "B" if seat.seat_of_a else "A", score)
+
+    def _count(self) -> None:
+        """Count the pairs that are complete, in order, until one ends the match."""
+        while self._stopped_by == "running":
+            number = len(self._games)
+            if number == self._num_games:
+                self._stopped_by = "games"
+            elif number in self._waiting and number + 1 in self._waiting:
+                pair = [self._waiting.pop(number), self._waiting.pop(number + 1)]
+                self._games += pair
+                points = pair[0].score + pair[1].score
+                self._pairs.add(points)
+                if self._test is not None and (verdict := self._test.add(points)) is not None:
+                    self._stopped_by = verdict
+            else:
+                return

@@ -1,0 +1,229 @@
+"""Players: whoever answers positions with moves.
+
+A player is asked about many games at once, so that a network sees one batch. It has no memory: what it answers depends
+on the position and its seed, never on what else is asked or in which order (unless noise at the root is asked for), so
+that a match gives the same games however many of them run at once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, UnknownKeyError
+from windrow.evaluators.rollout import RolloutEvaluator
+from windrow.evaluators.uniform import UniformEvaluator
+from windrow.games.native import NativeGame, State
+from windrow.games.spelling import explain_unknown
+from windrow.play.specs import Spec, parse_spec
+from windrow.search import Search, SearchResult
+
+PLAYER_KINDS = ("random", "rollout", "uniform", "solver")
+"""What a spec may begin with, beside the path of a checkpoint."""
+
+CHECKPOINT_LOADER = "windrow.train:load_model"
+"""Where checkpoints are read; by name, because training builds on players and not the other way round."""
+
+DEFAULT_SIMULATIONS = 100
+MAX_TREES = 512
+"""Positions searched at once. More would not fill a batch better, but need more memory."""
+
+_SHORT = {"sims": "num_simulations", "simulations": "num_simulations", "threads": "num_threads"}
+_LOOKING = ("c_puct", "first_play", "first_play_reduction")
+"""Settings in which a checkpoint is searched as it was trained, unless the spec says otherwise."""
+
+
+class Player(Protocol):
+    """Chooses moves in many games at once."""
+
+    name: str
+
+    def choose(self, states: Sequence[State]) -> list[int]:
+        """One legal action per state; none of the games is over."""
+        ...
+
+    def close(self) -> None:
+        """Free what the player holds; may be called more than once."""
+        ...
+
+
+class RandomPlayer:
+    """Plays any legal move; in the same position always the same one, which depends on the seed."""
+
+    def __init__(self, *, seed: int = 0, name: str = "random") -> None:
+        self.name, self._seed = name, seed
+
+    def choose(self, states: Sequence[State]) -> list[int]:
+        """One legal action per state."""
+        return [_draw(state, self._seed).choice(state.game.legal_actions(state)) for state in states]
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class SearchPlayer:
+    """Searches every position afresh and plays the most visited move.
+
+    Args:
+        game: what it plays.
+        evaluator: priors and values.
+        config: how to search. Its engine "auto" is taken as "vectorized": all positions together, one leaf of each at a
+            time, which costs no strength.
+        temperature: of the first moves of a game, which are then drawn from the visits to the power of 1/temperature.
+            0 always plays the best.
+        temperature_plies: how many plies of a game these first moves are.
+        owns_evaluator: whether `close` closes the evaluator too.
+    """
+
+    def __init__(
+        self,
+        game: NativeGame,
+        evaluator: object,
+        config: SearchConfig,
+        *,
+        name: str,
+        temperature: float = 0.0,
+        temperature_plies: int = 8,
+        owns_evaluator: bool = False,
+    ) -> None:
+        if config.engine == "auto":
+            config = config.replace(engine="vectorized")
+        self.game, self.name, self.config = game, name, config
+        self._temperature, self._temperature_plies = temperature, temperature_plies
+        self._evaluator = evaluator if owns_evaluator else None
+        self._search = Search(game, evaluator, config)
+        self._num_first_stones = _num_stones(game.initial_state())
+        self.simulations = 0
+        """Simulations so far, of all moves."""
+
+    def choose(self, states: Sequence[State]) -> list[int]:
+        """One legal action per state."""
+        return [self.pick(result) for result in self.search(states)]
+
+    def search(self, states: Sequence[State]) -> list[SearchResult]:
+        """What it thinks of every state."""
+        results: list[SearchResult] = []
+        for first in range(0, len(states), MAX_TREES):
+            results += self._search.run(list(states[first : first + MAX_TREES]))
+            self.simulations += results[-1].stats.simulations
+        return results
+
+    def close(self) -> None:
+        """Free the trees, and the evaluator if it is this player's own."""
+        self._search.close()
+        if (close := getattr(self._evaluator, "close", None)) is not None:
+            close()
+
+    def pick(self, result: SearchResult) -> int:
+        """The move it plays, having found `result`."""
+        if self._temperature == 0.0 or self._num_plies(result.state) >= self._temperature_plies:
+            return result.best_action
+        weights: list[float] = result.policy_at(self._temperature).tolist()
+        return _draw(result.state, self.config.seed).choices(range(len(weights)), weights)[0]
+
+    def _num_plies(self, state: State) -> int:
+        """How many moves were made: in all built-in games a move adds one stone and none is ever taken away."""
+        return _num_stones(state) - self._num_first_stones
+
+
+def make_player(game: NativeGame, spec: str, *, seed: int = 0) -> Player:
+    """The player that `spec` describes.
+
+    spec: `random`; `rollout:400` (a search with random games as evaluator, 400 simulations); `uniform:400` (one that
+        knows only the rules); `solver` (Connect-4, plays perfectly); or a checkpoint: a run's folder, a folder of its
+        checkpoints or a model.safetensors file. Settings follow after a colon: `rollout:400,rollouts=4,c_puct=2`,
+        `runs/c4:sims=100,backend=torch,temperature=1`, `runs/c4:policy` (the network's own first choice, no search).
+        They are those of `SearchConfig`, `sims` for num_simulations, `temperature` and `temperature_plies` for the
+        first moves, `rollouts` for the random games per position, `backend` and `batch` for what runs the network.
+
+    Raises:
+        ConfigError: there is no such player or setting.
+        CheckpointError: the checkpoint is damaged or of another game.
+    """
+    parsed = parse_spec(spec)
+    if parsed.name == "random":
+        _refuse(parsed, dict(parsed.settings), parsed.words, known=())
+        return RandomPlayer(seed=seed, name=parsed.text)
+    if parsed.name == "solver":
+        _refuse(parsed, dict(parsed.settings), parsed.words, known=())
+        from windrow.play.solver import SolverPlayer
+
+        return SolverPlayer(game, seed=seed)
+    if parsed.name in ("rollout", "uniform"):
+        return _make_searcher(game, parsed, seed)
+    if os.path.exists(parsed.name):
+        return _make_network_player(game, parsed, seed)
+    known = explain_unknown(parsed.name, PLAYER_KINDS, what="players")
+    raise ConfigError(f"there is no player {spec!r}. {known} Or give the path of a checkpoint.")
+
+
+def _make_searcher(game: NativeGame, spec: Spec, seed: int) -> SearchPlayer:
+    settings = {_SHORT.get(key, key): value for key, value in spec.settings.items()}
+    if len(spec.words) > 1 or not all(word.isdigit() for word in spec.words):
+        raise ConfigError(f"{spec.text!r}: write {spec.name}:400 for 400 simulations, then settings key=value")
+    if spec.words:
+        settings.setdefault("num_simulations", int(spec.words[0]))
+    rollouts = settings.pop("rollouts", 1) if spec.name == "rollout" else 1
+    if not isinstance(rollouts, int) or rollouts < 1:
+        raise ConfigError(f"rollouts must be a whole number of 1 or more, not {rollouts!r}")
+    evaluator = RolloutEvaluator(rollouts, seed=seed) if spec.name == "rollout" else UniformEvaluator()
+    extra = ("rollouts",) if spec.name == "rollout" else ()
+    return SearchPlayer(game, evaluator, **_read_settings(spec, settings, seed, extra))
+
+
+def _make_network_player(game: NativeGame, spec: Spec, seed: int) -> SearchPlayer:
+    from windrow.evaluators.loading import load
+    from windrow.nets import fold
+
+    _refuse(spec, {}, spec.words, known=("policy",))
+    settings = dict(spec.settings)
+    if "policy" in spec.words:
+        settings["num_simulations"] = 0
+    backend, batch = settings.pop("backend", "auto"), settings.pop("batch", 64)
+    module, _, attribute = CHECKPOINT_LOADER.partition(":")
+    model: Any = getattr(import_module(module), attribute)(Path(spec.name), expect_game=game)
+    trained_with = cast("dict[str, Any]", model.metadata.get("search") or {})
+    as_trained = {key: trained_with[key] for key in _LOOKING if key in trained_with}
+    # Before the network is loaded, which may take a while: a misspelled setting is known at once.
+    read = _read_settings(spec, {**as_trained, **settings}, seed, ("backend", "batch"))
+    evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch)
+    return SearchPlayer(game, evaluator, **read, owns_evaluator=True)
+
+
+def _read_settings(spec: Spec, settings: dict[str, Any], seed: int, extra: tuple[str, ...]) -> dict[str, Any]:
+    """What a `SearchPlayer` is made with; `extra` are the names of settings that were read before."""
+    settings = {_SHORT.get(key, key): value for key, value in settings.items()}
+    temperature = settings.pop("temperature", 0.0)
+    temperature_plies = settings.pop("temperature_plies", 8)
+    known = SearchConfig.setting_names()
+    unknown = {key: value for key, value in settings.items() if key not in known}
+    _refuse(spec, unknown, (), known=("sims", "temperature_plies", *extra, *known))
+    if isinstance(temperature_plies, bool) or not isinstance(temperature_plies, int):
+        raise ConfigError(f"temperature_plies must be a whole number, not {temperature_plies!r}")
+    config = SearchConfig(num_simulations=DEFAULT_SIMULATIONS, seed=seed).replace(**settings)
+    return {
+        "config": config,
+        "name": spec.text,
+        "temperature": config.replace(temperature=temperature).temperature,
+        "temperature_plies": temperature_plies,
+    }
+
+
+def _refuse(spec: Spec, settings: dict[str, Any], words: tuple[str, ...], *, known: tuple[str, ...]) -> None:
+    """Raise if the spec has a setting or a word that is not among the known ones."""
+    for key in (*settings, *(word for word in words if word not in known)):
+        raise UnknownKeyError(f"{spec.text!r} has no setting {key!r}. {explain_unknown(key, known, what='settings')}")
+
+
+def _draw(state: State, seed: int) -> random.Random:
+    """Random numbers that belong to a position."""
+    return random.Random(f"{seed} {state.game.hash(state)}")
+
+
+def _num_stones(state: State) -> int:
+    return int(state.game.native.observe(state.data).sum())

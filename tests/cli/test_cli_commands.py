@@ -1,0 +1,228 @@
+"""Each command: what it prints and what its JSON holds."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from cli_cases import run, run_json
+
+import windrow
+from windrow.cli.measure import Recorder, different_positions, profile_search
+from windrow.cli.output import ProgressBar
+from windrow.evaluators import RolloutEvaluator, UniformEvaluator
+
+
+@pytest.fixture
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small a network runs faster on one thread, and on a busy machine much faster."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+
+
+def test_games() -> None:
+    document = run_json("games")
+    assert [game["name"] for game in document["games"]] == list(windrow.game_names())
+    connect4 = document["games"][0]
+    assert connect4["options"] == {"rows": 6, "columns": 7, "connect": 4}
+    assert (connect4["observation"], connect4["num_actions"], connect4["moves"]) == ([2, 6, 7], 7, ["1", "7"])
+    code, out, _ = run("games")
+    assert code == 0 and all(name in out for name in windrow.game_names())
+
+
+def test_search_is_what_the_library_finds() -> None:
+    document = run_json("search", "connect4", "--moves", "4453", "--sims", "300", "--seed", "4", "--top", "3")
+    game = windrow.make_game("connect4")
+    config = windrow.SearchConfig(num_simulations=300, seed=4)
+    result = windrow.Search(game, RolloutEvaluator(seed=4), config).run(game.state_from_moves("4453"))
+    assert document["best_move"] == game.action_name(result.best_action)
+    assert document["value"] == pytest.approx(result.value)
+    rows = document["moves"]
+    assert len(rows) == 3 and rows[0]["visits"] >= rows[1]["visits"] >= rows[2]["visits"]
+    for row in rows:
+        assert row["visits"] == result.visits[row["action"]]
+        assert row["q"] == pytest.approx(float(result.q[row["action"]]))
+        assert row["line"][0] == row["move"]
+    assert rows[0]["line"] == [game.action_name(action) for action in result.principal_variation]
+    game.state_from_moves("4453" + "".join(rows[1]["line"]))  # legal to its end
+
+
+def test_search_prints_the_board_and_a_table() -> None:
+    code, out, _ = run("search", "connect4", "--moves", "4453", "--sims", "50", "--top", "2")
+    assert code == 0
+    assert ". . o x x . ." in out and "x to move" in out
+    assert "line of play" in out and "and 5 more moves" in out and "50 simulations" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "value"),
+    [
+        (["--sims", "20", "--engine", "sequential"], "engine", "sequential"),
+        (["--sims", "20", "--leaves", "4", "--max-batch", "2"], "leaves_per_tree", 4),
+        (["--sims", "20", "--set", "max_depth=2"], "max_depth", 2),
+        (["--time", "0.05"], "stopped_by", "time"),
+        (["--sims", "20", "--evaluator", "uniform"], "nn_batches", 10),
+        (["--sims", "0"], "simulations", 0),
+    ],
+)
+def test_search_options(arguments: list[str], key: str, value: object) -> None:
+    stats = run_json("search", "gomoku:size=9", *arguments)["stats"]
+    if key == "nn_batches":
+        assert stats[key] >= value  # at most two leaves in flight
+    else:
+        assert stats[key] == value
+
+
+def test_match() -> None:
+    arguments = ("match", "rollout:30", "random", "connect4", "--games", "40", "--seed", "2")
+    document = run_json(*arguments)
+    game = windrow.make_game("connect4")
+    result = windrow.play.play_match(game, "rollout:30", "random", num_games=40, seed=2)
+    assert document == json.loads(json.dumps(result.to_dict()))
+    assert document["stopped_by"] == "a_stronger"
+    code, out, err = run(*arguments, "--show", "1")
+    assert code == 0 and err == ""
+    assert "A is stronger" in out and "Elo (95 %)" in out and f"A wins: {result.games[0].moves}" in out
+
+
+def test_match_prints_what_it_has_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def interrupt(self: ProgressBar, done: int, total: int | None = None, *, note: str | None = None) -> None:
+        calls.append(done)
+        if done >= 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBar, "update", interrupt)
+    arguments = ("match", "random", "random", "--games", "200", "--no-stop", "--concurrent", "8", "--json")
+    code, out, err = run(*arguments)
+    document = json.loads(out)
+    assert code == 130 and "interrupted" in err
+    assert document["stopped_by"] == "running"
+    assert 0 < document["num_games"] <= calls[-1] < 40
+
+
+def test_info() -> None:
+    document = run_json("info")
+    assert document["system"]["windrow"] == windrow.__version__
+    assert document["extras"]["cli"]["missing"] == []
+    assert document["backends"].keys() >= {"torch", "onnxruntime", "openvino", "cuda"}
+    code, out, _ = run("info")
+    assert code == 0 and "cache folder" in out and "typer" in out
+
+
+def test_profile_adds_up() -> None:
+    document = run_json("profile", "connect4", "--evaluator", "rollout", "--trees", "16", "--sims", "32")
+    seconds = document["seconds"]
+    parts = sum(seconds[name] for name in ("select", "encode", "evaluate", "complete", "other"))
+    assert parts == pytest.approx(seconds["total"], rel=0.05)
+    assert sum(document["batch_fill_histogram"]) == document["stats"]["nn_batches"]
+    assert document["network_idle"] is None and "no network" in document["advice"]
+    code, out, _ = run("profile", "connect4", "--evaluator", "uniform", "--trees", "4", "--sims", "8")
+    assert code == 0 and "batch fill" in out and "Advice" in out
+
+
+def test_profile_of_a_network(one_core: None) -> None:
+    pytest.importorskip("torch")
+    network = ("--evaluator", "resnet:8x1", "--backend", "torch", "--sims", "16")
+    document = run_json("profile", "connect4", "--trees", "8", *network)
+    assert 0 <= document["network_idle"] <= 1
+    assert document["network_share"] > 0 and document["network_positions_per_second"] > 0
+    assert "no network" not in document["advice"]
+    one = run_json("profile", "connect4", "--trees", "1", *network)
+    assert one["advice"].startswith("A call has")
+
+
+def test_fill_histogram_worked_by_hand() -> None:
+    game = windrow.make_game("connect4")
+    found = profile_search(
+        game,
+        UniformEvaluator(),
+        windrow.SearchConfig(num_simulations=4),
+        different_positions(game, 20),
+        is_network=False,
+    )
+    assert found.places == 20
+    other = type(found)(found.stats, (1, 2, 3, 10, 11, 19, 20), 20, None, None)
+    #                      5 %, 10 % | 15 % | 50 % | 55 % | 95 %, 100 %
+    assert other.fill_histogram() == [2, 1, 0, 0, 1, 1, 0, 0, 0, 2]
+
+
+def test_a_recorder_changes_nothing() -> None:
+    game = windrow.make_game("connect4")
+    states = different_positions(game, 6)
+    config = windrow.SearchConfig(num_simulations=30)
+    recorder = Recorder(RolloutEvaluator(seed=3))
+    plain = windrow.Search(game, RolloutEvaluator(seed=3), config).run(states)
+    recorded = windrow.Search(game, recorder, config).run(states)
+    assert [result.visits.tolist() for result in plain] == [result.visits.tolist() for result in recorded]
+    assert sum(recorder.rows) == recorded[0].stats.nn_positions
+    assert len(recorder.rows) == recorded[0].stats.nn_batches
+
+
+def test_bench_search(one_core: None) -> None:
+    pytest.importorskip("torch")
+    arguments = (
+        "bench",
+        "search",
+        "connect4",
+        "--net",
+        "8x1",
+        "--backend",
+        "torch",
+        "--trees",
+        "8",
+        "--sims",
+        "8",
+        "--repeats",
+        "1",
+    )
+    document = run_json(*arguments)
+    assert document["network_share"] > 0
+    assert document["tree_simulations_per_second"] > document["search_simulations_per_second"] > 0
+    code, out, _ = run(*arguments)
+    assert code == 0 and "of its own throughput" in out
+
+
+@pytest.mark.slow
+def test_bench_backends() -> None:
+    pytest.importorskip("torch")
+    arguments = ("bench", "backends", "--net", "8x1", "--batch", "1", "--batch", "16", "--seconds", "0.02")
+    document = run_json(*arguments)
+    torch = document["backends"]["torch"]
+    assert torch["agrees"] and torch["problem"] is None and torch["rates"]["16"] > 0
+    assert document["fastest"]["16"] in document["backends"]
+    code, out, _ = run(*arguments)
+    assert code == 0 and "Fastest" in out
+
+
+# --- Playing ------------------------------------------------------------------------------------------------------
+
+
+def test_play_to_the_end() -> None:
+    """X takes the first column: o, who plays at random from 1212 on, hardly stops it."""
+    code, out, _ = run("play", "connect4", "random", "--seed", "1", "--moves", "121314", stdin="1\n")
+    assert code == 0 and "You win." in out
+
+
+def test_play_as_the_second() -> None:
+    code, out, _ = run("play", "connect4", "rollout:200", "--second", "--moves", "121212", "--seed", "1", stdin="7\n")
+    assert code == 0
+    assert "rollout:200 plays 1" in out and "rollout:200 wins." in out
+
+
+def test_play_understands_words() -> None:
+    words = "help\nmoves\nhint\nx\n9\nundo\n4\nundo\nQuit\n"
+    code, out, _ = run("play", "connect4", "random", "--seed", "1", stdin=words)
+    assert code == 0
+    assert "1 2 3 4 5 6 7" in out and "random would play" in out
+    assert "'x' is not the name of a move" in out and "'9' is not the name" in out
+    assert "nothing to take back" in out and "Left the game." in out
+
+
+def test_play_ends_with_its_input_and_tells_the_game_as_json() -> None:
+    code, out, err = run("play", "connect4", "random", "--seed", "1", "--json", stdin="4\n")
+    document = json.loads(out)
+    assert code == 0 and "Left the game." in err
+    assert document["moves"].startswith("4") and len(document["moves"]) == 2
+    assert (document["finished"], document["score"], document["you"]) == (False, None, "first")
