@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -31,11 +32,16 @@ using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 // A one-dimensional NumPy array that owns its memory.
 template <class T>
 struct NewVector {
-  explicit NewVector(int32_t count) : size(static_cast<size_t>(count)), data(new T[size + 1]()) {}
+  explicit NewVector(size_t count) : size(count), data(new T[size + 1]()) {}
+  explicit NewVector(int32_t count) : NewVector(static_cast<size_t>(count)) {}
 
-  Vector<T> to_python() {
+  Vector<T> to_python() { return to_shape<Vector<T>>({size}); }
+
+  // As an array of `size` numbers in any shape.
+  template <class Array>
+  Array to_shape(std::initializer_list<size_t> shape) {
     nb::capsule owner(data.get(), [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
-    return Vector<T>(data.release(), {size}, owner);
+    return Array(data.release(), shape, owner);
   }
 
   size_t size;
@@ -173,6 +179,96 @@ std::pair<int32_t, size_t> parse_action(const NativeGame& self, std::string_view
   return {action, consumed};
 }
 
+// --- Many states at once: rows of bytes [n, state_bytes]. The GIL is released.
+
+using States = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Actions = nb::ndarray<const uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+using Matrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+
+// Calls `visit(row, state)` for every row, with a copy that is aligned for the rules.
+template <class Visit>
+void for_each_state(const NativeGame& self, const States& states, Visit visit) {
+  const size_t size = static_cast<size_t>(table(self).state_bytes);
+  if (states.shape(1) != size) {
+    throw std::invalid_argument("states of " + self.game->name() + " are rows of " + std::to_string(size) +
+                                " bytes, not " + std::to_string(states.shape(1)));
+  }
+  const nb::gil_scoped_release no_gil;
+  StateCopy copy(self);
+  for (size_t row = 0; row < states.shape(0); ++row) {
+    std::memcpy(copy.get(), states.data() + row * size, size);
+    visit(row, copy.get());
+  }
+}
+
+Matrix<uint8_t> play_many(const NativeGame& self, const nb::bytes& initial, const Actions& actions) {
+  StateCopy state(self, initial);
+  const size_t size = static_cast<size_t>(table(self).state_bytes);
+  const size_t num_moves = actions.shape(0);
+  NewVector<uint8_t> states((num_moves + 1) * size);
+  std::memcpy(states.data.get(), state.get(), size);
+  {
+    const nb::gil_scoped_release no_gil;
+    std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
+    for (size_t ply = 0; ply < num_moves; ++ply) {
+      const int32_t action = actions.data()[ply];
+      const int32_t count = table(self).legal_actions(table(self).self, state.get(), legal.data());
+      if (!std::binary_search(legal.begin(), legal.begin() + count, action)) {
+        const bool is_over = table(self).to_play(table(self).self, state.get()) == windrow::kTerminal;
+        throw std::invalid_argument("action " + std::to_string(action) + " at ply " + std::to_string(ply) +
+                                    (is_over ? " cannot be played: the game is over" : " is not a legal move"));
+      }
+      if (const int32_t error = table(self).apply(table(self).self, state.get(), action); error != 0) {
+        throw std::runtime_error(self.game->name() + " failed with code " + std::to_string(error));
+      }
+      std::memcpy(states.data.get() + (ply + 1) * size, state.get(), size);
+    }
+  }
+  return states.to_shape<Matrix<uint8_t>>({num_moves + 1, size});
+}
+
+Matrix<float> observe_many(const NativeGame& self, const States& states) {
+  const size_t width = static_cast<size_t>(table(self).observation_floats);
+  NewVector<float> rows(states.shape(0) * width);
+  for_each_state(self, states, [&](size_t row, const void* state) {
+    table(self).observe(table(self).self, state, rows.data.get() + row * width);
+  });
+  return rows.to_shape<Matrix<float>>({states.shape(0), width});
+}
+
+Vector<int8_t> to_play_many(const NativeGame& self, const States& states) {
+  NewVector<int8_t> players(states.shape(0));
+  for_each_state(self, states, [&](size_t row, const void* state) {
+    players.data[row] = static_cast<int8_t>(table(self).to_play(table(self).self, state));
+  });
+  return players.to_python();
+}
+
+Matrix<bool> legal_many(const NativeGame& self, const States& states) {
+  const size_t width = static_cast<size_t>(table(self).num_actions);
+  NewVector<bool> rows(states.shape(0) * width);
+  std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
+  for_each_state(self, states, [&](size_t row, const void* state) {
+    const int32_t count = table(self).legal_actions(table(self).self, state, legal.data());
+    for (int32_t i = 0; i < count; ++i) rows.data[row * width + static_cast<size_t>(legal[i])] = true;
+  });
+  return rows.to_shape<Matrix<bool>>({states.shape(0), width});
+}
+
+Matrix<float> returns_many(const NativeGame& self, const States& states) {
+  const size_t width = static_cast<size_t>(table(self).num_players);
+  NewVector<float> values(states.shape(0) * width);
+  for_each_state(self, states, [&](size_t row, const void* state) {
+    if (table(self).to_play(table(self).self, state) != windrow::kTerminal) {
+      throw std::invalid_argument("there are no returns yet: the game of row " + std::to_string(row) + " is not over");
+    }
+    table(self).returns(table(self).self, state, values.data.get() + row * width);
+  });
+  return values.to_shape<Matrix<float>>({states.shape(0), width});
+}
+
 }  // namespace
 
 void bind_game(nb::module_& m) {
@@ -190,6 +286,15 @@ void bind_game(nb::module_& m) {
       .def("apply", &apply, "state"_a, "action"_a, "The state after `action`; ValueError if it is not legal.")
       .def("returns", &returns, "state"_a, "float32, one value per player; ValueError if the game is not over.")
       .def("observe", &observe, "state"_a, "float32, one row, seen by the player to move.")
+      .def("play_many", &play_many, "initial"_a, "actions"_a.noconvert(),
+           "uint8 [moves + 1, state_bytes]: the states along one game; ValueError names the ply of an illegal move.")
+      .def("observe_many", &observe_many, "states"_a.noconvert(),
+           "float32 [n, floats]: the rows of `states` [n, state_bytes].")
+      .def("to_play_many", &to_play_many, "states"_a.noconvert(), "int8 [n], as `to_play` says.")
+      .def("legal_many", &legal_many, "states"_a.noconvert(),
+           "bool [n, A]: which actions are legal; none in a finished game.")
+      .def("returns_many", &returns_many, "states"_a.noconvert(),
+           "float32 [n, players]; ValueError names the row of a game that is not over.")
       .def("hash", &hash, "state"_a, "The low and the high 64 bits; equal positions have equal hashes.")
       .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
       .def("render", &render, "state"_a, "The position as text.")

@@ -6,7 +6,7 @@ searches positions, and `SearchResult` says what was found.
 
 from typing import Any
 
-from windrow import errors, evaluators
+from windrow import errors, evaluators, nets, train
 from windrow.config import SearchConfig
 from windrow.errors import (
     CheckpointError,
@@ -50,6 +50,8 @@ __all__ = [
     "evaluators",
     "game_names",
     "make_game",
+    "nets",
+    "train",
 ]
 
 

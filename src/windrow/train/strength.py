@@ -28,7 +28,7 @@ class StrengthTest:
         """The share of first choices that keep the theoretical result."""
         results = self._search.run([position.state for position in self._positions])
         kept = [
-            position.results[result.best_action] == max(position.results.values())
+            position.results[result.best_action] == position.value
             for position, result in zip(self._positions, results, strict=True)
         ]
         return {"solved_policy": sum(kept) / len(kept)}

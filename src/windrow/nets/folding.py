@@ -1,0 +1,50 @@
+"""Batch norm folded into the layer before it: in evaluation both are one product with one bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from windrow.errors import ConfigError
+from windrow.nets.resnet import Layer, ResNet
+from windrow.nets.specs import from_spec
+
+_NORM = ("weight", "bias", "running_mean", "running_var")
+
+
+def fold(net: nn.Module) -> ResNet:
+    """`net` for inference: the same answers without batch norm, in evaluation mode, on the CPU.
+
+    A copy: `net` goes on training. Every call gives weights of the same names and shapes, so that
+    `evaluator = windrow.evaluators.load(fold(net), game=game)` is brought up to date by
+    `evaluator.update(fold(net))`. Of a network with a value per player it keeps the value of the player to move, which
+    is what a search asks for.
+    """
+    if not isinstance(net, ResNet):
+        raise ConfigError(f"only networks of windrow.nets can be folded, not {type(net).__name__}")
+    folded = from_spec({**net.spec, "is_folded": True, "num_values": 1})
+    state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in net.state_dict().items()}
+    scales: dict[str, Tensor] = {}
+    modules = cast("Iterable[tuple[str, nn.Module]]", net.named_modules())
+    for name, layer in modules:
+        if isinstance(layer, Layer) and layer.norm is not None:
+            # In float64: rounded once, at the end.
+            gain, shift, mean, variance = (state.pop(f"{name}.norm.{key}").double() for key in _NORM)
+            state.pop(f"{name}.norm.num_batches_tracked")
+            scales[name] = scale = gain / torch.sqrt(variance + layer.norm.eps)
+            _scale_rows(state, f"{name}.conv.weight", scale)
+            state[f"{name}.conv.bias"] = (shift - mean * scale).float()
+    if net.flat is not None and "stem" in scales:
+        _scale_rows(state, "flat.weight", scales["stem"])  # it is added before the stem's norm
+    for key in ("value.weight", "value.bias"):
+        state[key] = state[key][:1]
+    folded.load_state_dict(state)
+    return folded.eval().requires_grad_(False)
+
+
+def _scale_rows(state: dict[str, Tensor], name: str, scale: Tensor) -> None:
+    weight = state[name].double()
+    state[name] = (weight * scale.reshape(-1, *[1] * (weight.ndim - 1))).float()

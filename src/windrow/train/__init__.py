@@ -1,0 +1,95 @@
+"""Training: self-play, games to learn from, the learner, checkpoints, and runs of all that."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from windrow.train.checkpoint import (
+        LoadedModel,
+        SavedTraining,
+        latest_checkpoint,
+        load_model,
+        load_training,
+        save_checkpoint,
+    )
+    from windrow.train.config import NetworkConfig, ReplayConfig, TrainConfig, shipped_config
+    from windrow.train.learner import Learner, step_rng
+    from windrow.train.learner_config import LearnerConfig
+    from windrow.train.metrics import read_metrics
+    from windrow.train.records import GameLog, GameRecord
+    from windrow.train.replay import Batch, Replay
+    from windrow.train.run import IterationReport, TrainingRun
+    from windrow.train.selfplay import SelfPlay
+    from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
+
+__all__ = [
+    "Batch",
+    "GameLog",
+    "GameRecord",
+    "IterationReport",
+    "Learner",
+    "LearnerConfig",
+    "LoadedModel",
+    "NetworkConfig",
+    "Replay",
+    "ReplayConfig",
+    "SavedTraining",
+    "SelfPlay",
+    "SelfPlayConfig",
+    "SelfPlayStats",
+    "TrainConfig",
+    "TrainingRun",
+    "latest_checkpoint",
+    "load_model",
+    "load_training",
+    "read_metrics",
+    "save_checkpoint",
+    "shipped_config",
+    "step_rng",
+]
+
+# Name: the module it is in.
+_LAZY = {
+    "Batch": "windrow.train.replay",
+    "GameLog": "windrow.train.records",
+    "GameRecord": "windrow.train.records",
+    "IterationReport": "windrow.train.run",
+    "Learner": "windrow.train.learner",
+    "LearnerConfig": "windrow.train.learner_config",
+    "LoadedModel": "windrow.train.checkpoint",
+    "NetworkConfig": "windrow.train.config",
+    "Replay": "windrow.train.replay",
+    "ReplayConfig": "windrow.train.config",
+    "SavedTraining": "windrow.train.checkpoint",
+    "SelfPlay": "windrow.train.selfplay",
+    "SelfPlayConfig": "windrow.train.selfplay_config",
+    "SelfPlayStats": "windrow.train.selfplay_config",
+    "TrainConfig": "windrow.train.config",
+    "TrainingRun": "windrow.train.run",
+    "latest_checkpoint": "windrow.train.checkpoint",
+    "load_model": "windrow.train.checkpoint",
+    "load_training": "windrow.train.checkpoint",
+    "read_metrics": "windrow.train.metrics",
+    "save_checkpoint": "windrow.train.checkpoint",
+    "shipped_config": "windrow.train.config",
+    "step_rng": "windrow.train.learner",
+}
+_SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "TensorBoard"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs an optional package when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in _SPELLED:
+            raise
+        raise MissingExtraError(
+            f'windrow.train.{name} needs {_SPELLED[error.name]}: pip install "windrow[train]"'
+        ) from error

@@ -1,0 +1,333 @@
+"""Checkpoints: folders of safetensors and JSON, written whole or not at all.
+
+    RUN/checkpoints/000120/
+        model.safetensors      the weights; its header says which game, network, settings and version they belong to,
+                               so that this one file can be copied away and played with
+        training.safetensors   what the optimizer remembers
+        training.json          counters, settings, metrics, and the hashes of the other two
+
+A checkpoint is written beside its place, flushed to the disk and renamed, so whatever stops the program leaves the
+ones before it as they are. Nothing in these files is executed when they are loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from torch import Tensor
+
+from windrow.errors import CheckpointError, ConfigError, GameError
+from windrow.games.native import NativeGame
+from windrow.games.registry import make_game
+from windrow.nets.specs import from_spec
+from windrow.train.disk import explain_write, sync_folder, write_file
+from windrow.train.tensor_file import damaged, pack_tensors, read_tensors, to_json
+
+FORMAT = 1
+MODEL, TENSORS, TRAINING = "model.safetensors", "training.safetensors", "training.json"
+_FOLDER = "checkpoints"
+_OF_NET = "net."
+"""Names in a learner's state that are weights, which are in the model's file already."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A network and what it was trained for.
+
+    game: the game.
+    net: the network, in evaluation mode, on the CPU.
+    spec: its shape, as `net.spec`.
+    metadata: all that the file says of itself: step, metrics, config, search, versions.
+    path: the file.
+    """
+
+    game: NativeGame
+    net: Any
+    spec: dict[str, Any]
+    metadata: dict[str, Any]
+    path: Path
+
+
+class SavedTraining(NamedTuple):
+    """All that a run needs to go on.
+
+    learner_state: for `Learner.load_state`.
+    counters: as they were saved.
+    config: the same.
+    metrics: the same.
+    model: the network.
+    """
+
+    learner_state: dict[str, Tensor]
+    counters: dict[str, Any]
+    config: dict[str, Any]
+    metrics: dict[str, Any]
+    model: LoadedModel
+
+
+def save_checkpoint(
+    run_folder: str | Path,
+    step: int,
+    *,
+    game: NativeGame,
+    net: Any,
+    learner_state: Mapping[str, Tensor],
+    counters: Mapping[str, Any],
+    config: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    keep: int = 5,
+    keep_every: int | None = None,
+) -> Path:
+    """Write a checkpoint and delete the oldest ones; returns its folder.
+
+    Args:
+        run_folder: the run.
+        step: its number; checkpoints are in order of it.
+        game: what the network plays.
+        net: the network, of `windrow.nets`.
+        learner_state: what `Learner.state` gives.
+        counters: whatever must go on counting; fit for JSON, like `config` and `metrics`.
+        config: the settings of the run; what is under "search" is how the network is searched with.
+        metrics: how good it is.
+        keep: checkpoints kept.
+        keep_every: steps divisible by this are kept besides.
+
+    Raises:
+        CheckpointError: it cannot be written. Earlier checkpoints are intact.
+    """
+    folder = Path(run_folder) / _FOLDER
+    place = folder / f"{step:06d}"
+    new, old = folder / f".{place.name}.new", folder / f".{place.name}.old"
+    description = _describe(step, game=game, net=net, config=config, metrics=metrics)
+    optimizer = {name: tensor for name, tensor in learner_state.items() if not name.startswith(_OF_NET)}
+    files = {
+        MODEL: pack_tensors(net.state_dict(), description),
+        TENSORS: pack_tensors(optimizer, {"format": FORMAT, "step": step}),
+    }
+    training = {"format": FORMAT, "step": step, "counters": counters, "config": config, "metrics": metrics}
+    files[TRAINING] = _pack_training(training, files)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _delete_leftovers(folder)
+        new.mkdir()
+        for name, data in files.items():
+            write_file(new / name, data)
+        sync_folder(new)
+        if place.exists():  # of a run that went back: a damaged one, say
+            place.rename(old)
+        new.rename(place)
+        sync_folder(folder)
+    except OSError as error:
+        with suppress(OSError):
+            shutil.rmtree(new, ignore_errors=True)
+            if old.exists() and not place.exists():
+                old.rename(place)
+        raise CheckpointError(f"{explain_write(place, error)}. Earlier checkpoints are intact") from error
+    try:
+        _delete_old(folder, place, keep=keep, keep_every=keep_every)
+    except OSError as error:  # the new one is there, which is what counts
+        warnings.warn(f"old checkpoints in {folder} cannot be deleted: {error}", RuntimeWarning, stacklevel=2)
+    return place
+
+
+def load_model(path: str | Path, *, expect_game: NativeGame | None = None) -> LoadedModel:
+    """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
+
+    Raises:
+        CheckpointError: there is none, it is damaged, or it is for another game than `expect_game`.
+    """
+    file = _find_model(Path(path))
+    tensors, metadata = read_tensors(file)
+    _check_format(metadata, file)
+    try:
+        name, options, spec = metadata["game"], metadata["game_options"], metadata["net"]
+        game = make_game(name, **options)
+        net = from_spec(spec)
+        net.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError, ConfigError, GameError) as error:
+        # What the hash vouches for is what was written: by a program that knew other games or networks.
+        reason = f"no {error} in it" if isinstance(error, KeyError) else str(error)
+        raise CheckpointError(f"{file} cannot be used with this version of windrow: {reason}") from error
+    if expect_game is not None and game != expect_game:
+        raise CheckpointError(f"{file} was trained for {game!r}, not for {expect_game!r}: name that game, or train one")
+    return LoadedModel(game, net.eval(), spec, metadata, file)
+
+
+def load_training(path: str | Path, *, expect_game: NativeGame | None = None) -> SavedTraining:
+    """All of a checkpoint, from its folder or from a run's folder (its latest one).
+
+    Raises:
+        CheckpointError: there is none, it is damaged, or it is for another game than `expect_game`.
+    """
+    file = _find_model(Path(path))
+    folder = file.parent
+    training = _check_folder(folder)
+    model = load_model(file, expect_game=expect_game)
+    optimizer, _ = read_tensors(folder / TENSORS)
+    weights: dict[str, Tensor] = model.net.state_dict()
+    state = {**optimizer, **{_OF_NET + name: tensor for name, tensor in weights.items()}}
+    return SavedTraining(state, training["counters"], training["config"], training["metrics"], model)
+
+
+def latest_checkpoint(run_folder: str | Path) -> Path | None:
+    """The folder of the newest checkpoint that is whole; None if there is none. Warns of those that are damaged."""
+    for place in reversed(_places(Path(run_folder) / _FOLDER)):
+        if (problem := _find_damage(place)) is None:
+            return place
+        warnings.warn(f"checkpoint {place} is left out: {problem}", RuntimeWarning, stacklevel=2)
+    return None
+
+
+# --- What is written ---------------------------------------------------------------------------------------------
+
+
+def _describe(
+    step: int, *, game: NativeGame, net: Any, config: Mapping[str, Any], metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    if not hasattr(net, "spec"):
+        raise ConfigError(f"only networks of windrow.nets can be saved, not {type(net).__name__}: it has no spec")
+    return {
+        "format": FORMAT,
+        "game": game.name,
+        "game_options": dict(game.options),
+        "net": net.spec,
+        "search": config.get("search"),
+        "config": config,
+        "windrow": version("windrow"),
+        "commit": _commit(),
+        "step": step,
+        "metrics": metrics,
+    }
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of windrow's own source, if that is a checkout."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # not that of a project windrow is installed within
+        return git("rev-parse", "HEAD") + (" with changes" if git("status", "--porcelain", "--", "..") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _pack_training(training: dict[str, Any], files: Mapping[str, bytes]) -> bytes:
+    hashes = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+    content = json.loads(to_json({**training, "files": hashes}))
+    return to_json({**content, "sha256": _hash_json(content)}, indent=2).encode()
+
+
+def _hash_json(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _delete_old(folder: Path, newest: Path, *, keep: int, keep_every: int | None) -> None:
+    older = [place for place in _places(folder) if int(place.name) < int(newest.name)]
+    for place in older[: max(0, len(older) - max(keep, 1) + 1)]:
+        if keep_every is None or int(place.name) % keep_every != 0:
+            place.rename(folder / f".{place.name}.old")  # a kill while it is deleted leaves no half of a checkpoint
+    _delete_leftovers(folder)
+
+
+def _delete_leftovers(folder: Path) -> None:
+    """What a killed program has not finished writing or deleting."""
+    for place in folder.glob(".*"):
+        if place.suffix in (".new", ".old") and place.is_dir():
+            shutil.rmtree(place)
+
+
+# --- What is read ------------------------------------------------------------------------------------------------
+
+
+def _places(folder: Path) -> list[Path]:
+    """The folders of all checkpoints, oldest first."""
+    try:
+        names = [place for place in folder.iterdir() if place.name.isdigit() and place.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be read: {error.strerror}") from error
+    return sorted(names, key=lambda place: int(place.name))
+
+
+def _find_model(path: Path) -> Path:
+    """The model's file that `path` means."""
+    if path.is_file():
+        return path.parent / MODEL if path.name in (TENSORS, TRAINING) else path
+    if (path / MODEL).exists():
+        return path / MODEL
+    run = path.parent if path.name == _FOLDER else path
+    latest = latest_checkpoint(run)
+    if latest is not None:
+        return latest / MODEL
+    if _places(run / _FOLDER):
+        raise CheckpointError(f"all checkpoints of {run} are damaged: there is nothing to go on from")
+    what = "has no checkpoint in it" if path.is_dir() else "does not exist"
+    raise CheckpointError(f"{path} {what}: name a {MODEL} file, a checkpoint's folder or a run's folder")
+
+
+def _find_damage(folder: Path) -> CheckpointError | None:
+    try:
+        _check_folder(folder)
+    except CheckpointError as error:
+        return error
+    return None
+
+
+def _check_folder(folder: Path) -> dict[str, Any]:
+    """What training.json says, if it and the files beside it are as they were written.
+
+    Raises:
+        CheckpointError: they are not.
+    """
+    path = folder / TRAINING
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise damaged(path, "it is not JSON") from error
+    if not isinstance(content, dict):
+        raise damaged(path, "it is not an object")
+    training = cast("dict[str, Any]", content)
+    if training.pop("sha256", None) != _hash_json(training):
+        raise damaged(path, "its contents do not have the hash that they were written with")
+    _check_format(training, path)
+    for name, facts in training["files"].items():
+        _check_file(folder / name, facts)
+    return training
+
+
+def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) != facts["bytes"]:
+        raise damaged(path, f"it has {len(data)} bytes instead of {facts['bytes']}")
+    if hashlib.sha256(data).hexdigest() != facts["sha256"]:
+        raise damaged(path, "its contents do not have the hash that they were written with")
+
+
+def _check_format(content: Mapping[str, Any], path: Path) -> None:
+    if content.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {content.get('format')!r}, but this windrow reads format {FORMAT}: use the version of "
+            "windrow that wrote it"
+        )

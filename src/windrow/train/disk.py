@@ -1,0 +1,40 @@
+"""Writing so that what was there before is still there when it fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from windrow.errors import CheckpointError
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full: make room and go on",
+    errno.EDQUOT: "your quota is used up: make room and go on",
+    errno.EFBIG: "a file may not be that large here (see ulimit -f)",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+}
+
+
+def explain_write(path: Path, error: OSError) -> CheckpointError:
+    """What to raise when `path` cannot be written."""
+    reason = error.strerror or str(error)
+    advice = _ADVICE.get(error.errno or 0, f"{reason}: choose a folder that you may write to")
+    return CheckpointError(f"{path} cannot be written: {advice}")
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows the names in `folder`."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file and wait until the disk has it."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,285 @@
+"""Games as self-play gives them and as the replay takes them, and the file they are kept in.
+
+A log is eight bytes that say what it is and then one frame per game, each written by one call of the system, so that
+killing the program tears at most the last one:
+
+    length u32 | CRC-32 of the record u32 | CRC-32 of the eight bytes before u32 | record
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import CheckpointError
+from windrow.train.disk import explain_write
+
+NOBODY = -1
+"""`resigned_by` of a game that was played to its end."""
+
+_MAGIC = b"windrow\x01"
+_FRAME = struct.Struct("<III")
+# Format, number, moves, recorded moves, actions, state bytes, players, first and last version, who resigned.
+_HEADER = struct.Struct("<HQIIIIHQQh")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GameRecord:
+    """One game: T moves, of which R were searched fully.
+
+    number: which game of the run; key of its random numbers.
+    actions: [T] all moves, from `initial` on.
+    initial: the bytes of the state in which the first of them was played.
+    is_recorded: [T] which moves were searched fully: only those are trained on.
+    policy: [R, A] the target policies of those, in order.
+    root_value: [T] what the search thought of the position, for the player to move.
+    returns: [players] the result.
+    versions: of the weights, at the first and at the last move.
+    resigned_by: who resigned, or `NOBODY`.
+    """
+
+    number: int
+    actions: npt.NDArray[np.uint16]
+    initial: bytes
+    is_recorded: npt.NDArray[np.bool_]
+    policy: npt.NDArray[np.float16]
+    root_value: npt.NDArray[np.float16]
+    returns: npt.NDArray[np.float32]
+    versions: tuple[int, int]
+    resigned_by: int = NOBODY
+
+    def __post_init__(self) -> None:
+        num_moves = len(self.actions)
+        if not len(self.is_recorded) == len(self.root_value) == num_moves:
+            raise ValueError(
+                f"a game of {num_moves} moves has as many is_recorded and root_value, not {len(self.is_recorded)} and "
+                f"{len(self.root_value)}"
+            )
+        if self.policy.ndim != 2 or len(self.policy) != np.count_nonzero(self.is_recorded):
+            raise ValueError(
+                f"policy has shape {self.policy.shape}, but {np.count_nonzero(self.is_recorded)} moves are recorded"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_bytes() == other.to_bytes() if isinstance(other, GameRecord) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def to_bytes(self) -> bytes:
+        """The whole game; the same bytes on every machine."""
+        header = _HEADER.pack(
+            _FORMAT,
+            self.number,
+            len(self.actions),
+            *self.policy.shape,
+            len(self.initial),
+            len(self.returns),
+            *self.versions,
+            self.resigned_by,
+        )
+        arrays = [
+            self.actions.astype("<u2", copy=False),
+            np.packbits(self.is_recorded),
+            self.policy.astype("<f2", copy=False),
+            self.root_value.astype("<f2", copy=False),
+            self.returns.astype("<f4", copy=False),
+        ]
+        return b"".join([header, self.initial, *(array.tobytes() for array in arrays)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GameRecord:
+        """The game that `to_bytes` wrote.
+
+        Raises:
+            ValueError: these are not the bytes of a game.
+        """
+        if len(data) < _HEADER.size:
+            raise ValueError(f"a game has at least {_HEADER.size} bytes, not {len(data)}")
+        kind, number, moves, recorded, actions, state_bytes, players, *versions, resigned_by = _HEADER.unpack_from(data)
+        if kind != _FORMAT:
+            raise ValueError(f"this is a game of format {kind}: a newer windrow wrote it")
+        sizes = [state_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
+        if len(data) != _HEADER.size + sum(sizes):
+            raise ValueError(f"this game has {_HEADER.size + sum(sizes)} bytes, not {len(data)}")
+        start, parts = _HEADER.size, list[bytes]()
+        for size in sizes:
+            parts.append(data[start : start + size])
+            start += size
+        initial, played, bits, policy, root_value, returns = parts
+        return cls(
+            number=number,
+            actions=np.frombuffer(played, "<u2").astype(np.uint16),
+            initial=initial,
+            is_recorded=np.unpackbits(np.frombuffer(bits, np.uint8), count=moves).astype(np.bool_),
+            policy=np.frombuffer(policy, "<f2").astype(np.float16).reshape(recorded, actions),
+            root_value=np.frombuffer(root_value, "<f2").astype(np.float16),
+            returns=np.frombuffer(returns, "<f4").astype(np.float32),
+            versions=(versions[0], versions[1]),
+            resigned_by=resigned_by,
+        )
+
+
+class GameLog:
+    """A file of games that only grows; open for appending, use as a context manager or `close` it.
+
+    A torn tail, which a killed program leaves, is cut off when the log is opened.
+
+    Args:
+        path: the file; made if it is not there.
+        keep: go on after this many games and forget the ones behind. None: keep all.
+
+    Raises:
+        CheckpointError: the file cannot be written, is damaged, or has fewer than `keep` games.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, keep: int | None = None) -> None:
+        self.path = Path(path)
+        ends = [0, *(end for _, end in islice(_frames(self.path), keep))] if self.path.exists() else [0]
+        self.num_games, end = len(ends) - 1, ends[-1]
+        if keep is not None and self.num_games < keep:
+            raise CheckpointError(f"{self.path} has {self.num_games} games, but {keep} should be there: it was cut off")
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise explain_write(self.path, error) from error
+        self._end = max(end, len(_MAGIC))
+        try:
+            os.ftruncate(self._file, end)
+            if end == 0:
+                self._write(_MAGIC, 0)
+        except OSError as error:
+            self.close()
+            raise explain_write(self.path, error) from error
+
+    def __enter__(self) -> GameLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, record: GameRecord) -> None:
+        """Write a game. When this returns it outlives the program, and after `sync` the machine's power too.
+
+        Raises:
+            CheckpointError: it cannot be written, for the disk is full, say; the log is as it was.
+        """
+        data = record.to_bytes()
+        start = struct.pack("<II", len(data), zlib.crc32(data))
+        frame = start + struct.pack("<I", zlib.crc32(start)) + data
+        try:
+            self._write(frame, self._end)
+        except OSError as error:
+            os.ftruncate(self._file, self._end)
+            raise explain_write(self.path, error) from error
+        self._end += len(frame)
+        self.num_games += 1
+
+    def sync(self) -> None:
+        """Wait until the disk has all of it."""
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise explain_write(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file; may be called more than once."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> list[GameRecord]:
+        """All games of a log, without a torn one at its end.
+
+        Raises:
+            CheckpointError: it cannot be read, or is damaged before its end.
+        """
+        return list(GameLog.iterate(path))
+
+    @staticmethod
+    def iterate(path: str | os.PathLike[str]) -> Iterator[GameRecord]:
+        """The games of a log one by one, as `read` gives them, in the memory of one."""
+        for data, end in _frames(Path(path)):
+            yield _parse(data, end, path)
+
+    @staticmethod
+    def count_positions(path: str | os.PathLike[str]) -> int:
+        """Recorded moves in all games of a log."""
+        return sum(len(record.policy) for record in GameLog.iterate(path))
+
+    def _write(self, data: bytes, position: int) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._file, view, position)
+            view, position = view[written:], position + written
+
+
+def _parse(data: bytes, end: int, path: str | os.PathLike[str]) -> GameRecord:
+    try:
+        return GameRecord.from_bytes(data)
+    except ValueError as error:
+        raise CheckpointError(f"{path} has something else than a game before byte {end}: {error}") from error
+
+
+def _frames(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Each record and where its frame ends; ends before a torn one.
+
+    What is torn: a frame that the file ends within, a last one whose bytes never reached the disk before the power
+    failed, and zeros at the end, which some file systems leave then. Everything else is damage.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            magic = file.read(len(_MAGIC))
+            if magic != _MAGIC:
+                if len(magic) < len(_MAGIC) and _MAGIC.startswith(magic):
+                    return
+                raise CheckpointError(f"{path} is not a log of games, or one of a newer windrow")
+            position, num_games = len(_MAGIC), 0
+            while len(header := file.read(_FRAME.size)) == _FRAME.size:
+                length, checksum, header_checksum = _FRAME.unpack(header)
+                if zlib.crc32(header[:8]) != header_checksum:
+                    if not header.strip(b"\0") and _is_zero(file):
+                        return
+                    raise _damaged(path, position, num_games)
+                end = position + _FRAME.size + length
+                if end > size:
+                    return
+                data = file.read(length)
+                if zlib.crc32(data) != checksum:
+                    if end == size:
+                        return
+                    raise _damaged(path, position, num_games)
+                yield data, end
+                position, num_games = end, num_games + 1
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _is_zero(file: Any) -> bool:
+    """Whether only zeros are left."""
+    while chunk := file.read(1 << 20):
+        if chunk.strip(b"\0"):
+            return False
+    return True
+
+
+def _damaged(path: Path, position: int, num_games: int) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is damaged at byte {position}, behind {num_games} good games. To go on with those, cut it off there: "
+        f"truncate -s {position} {path}"
+    )
