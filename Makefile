@@ -12,6 +12,8 @@ PY := $(VENV)/bin/python
 CREATED := $(VENV)/.created
 TOOLS := $(VENV)/.tools
 CORE := $(VENV)/.core
+PEERS_VENV := .venv-peers
+PEERS := $(PEERS_VENV)/.installed
 
 # Folders are listed too: adding or deleting a file changes its folder.
 CORE_FILES := CMakeLists.txt pyproject.toml $(shell find cpp -type d -o -name '*.h' -o -name '*.cpp')
@@ -22,14 +24,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu lint format tidy type stub bench sanitize golden all clean
+.PHONY: help install demo test test-slow test-gpu lint format tidy type stub bench bench-peers sanitize golden all clean
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(CORE) ## make .venv with the pinned development tools and windrow itself, editable
 
-demo: $(CORE) ## search a Connect-4 position with every engine and print a table
+demo: $(CORE) ## train Connect-4 for three minutes, and say how strong it became
 	$(PY) examples/demo.py $(ARGS)
 
 test: $(CORE) ## run the tests (fast ones: no slow, gpu or ray marker)
@@ -66,6 +68,9 @@ stub: $(CORE) ## regenerate src/windrow/_core.pyi from the native module
 bench: $(CORE) ## run the benchmarks
 	$(PY) bench/run.py $(ARGS)
 
+bench-peers: $(CORE) $(PEERS) ## run windrow side by side with mctx and OpenSpiel (installs them into .venv-peers)
+	$(PY) bench/peers.py --peers-python $(PEERS_VENV)/bin/python $(ARGS)
+
 sanitize: $(TOOLS) ## run the C++ tests under ASan+UBSan, the thread pool's under TSan
 	$(call sanitize,address)
 	$(call sanitize,thread)
@@ -83,7 +88,7 @@ golden: $(CORE) ## rewrite the golden files; review the diff
 all: lint type test ## what CI runs
 
 clean: ## delete everything that was built or installed here
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis src/windrow/_core*.so src/*.dist-info
+	rm -rf $(VENV) $(PEERS_VENV) build dist .pytest_cache .ruff_cache .hypothesis src/windrow/_core*.so src/*.dist-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CREATED):
@@ -102,4 +107,11 @@ $(TOOLS): $(CREATED) constraints.txt
 $(CORE): $(TOOLS) $(CORE_FILES)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt --config-settings=build-dir=build/core-{wheel_tag} \
 		--config-settings=cmake.define.WINDROW_WERROR=ON -e ".[dev]"
+	@touch $@
+
+$(PEERS): bench/peers-requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "The others need Python 3.11 or newer; name one: make PYTHON=/path/to/python3 bench-peers"; exit 1; }
+	$(PYTHON) -m venv $(PEERS_VENV)
+	$(PEERS_VENV)/bin/python -m pip install -q -r bench/peers-requirements.txt
 	@touch $@

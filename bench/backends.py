@@ -75,7 +75,7 @@ def measure(is_quick: bool) -> list[Figure]:
     network = make_resnet(game.observation, game.num_actions)
     positions = random_positions(game, 512, seed=2)
     batches = (1, 32) if is_quick else BATCHES
-    repeats, seconds = (1, 0.01) if is_quick else (7, 0.15)
+    repeats, seconds = (1, 0.01) if is_quick else (5, 0.15)
     figures: list[Figure] = []
     agreements: dict[str, Agreement] = {}
     for num_threads in sorted({1, num_cores()}):

@@ -115,7 +115,7 @@ def measure_speed(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
 
         # Warms up.
         next(play(game, evaluator, None, is_kept=is_kept, **{**size, "num_simulations": 4}))
-        samples = take_quiet(take, wanted=1 if is_quick else 3, max_samples=5, max_s=0.0 if is_quick else 120.0)
+        samples = take_quiet(take, wanted=1 if is_quick else 3, max_samples=5, max_s=0.0 if is_quick else 60.0)
         ratios = [total(off).seconds / total(on).seconds for off, on in samples.values]
         off, on = samples.values[-1]
         rows.append(
@@ -191,10 +191,10 @@ def ply_cells(ply: Ply) -> tuple[str, str, str]:
 # --- Transpositions -----------------------------------------------------------------------------------------------
 
 
-def measure_transpositions(game: Any, evaluator: Any, *, is_quick: bool) -> None:
-    """Print what is saved within single trees, each with a cache of its own."""
+def measure_transpositions(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
+    """Print what is saved within single trees, each with a cache of its own, and return the shares."""
     positions = [game.initial_state(), *openings(game, 1 if is_quick else 4)]
-    rows = []
+    figures, rows = [], []
     for budget in (8,) if is_quick else (64, 400, 1600):
         nodes = saved = 0
         for state in positions:
@@ -204,12 +204,20 @@ def measure_transpositions(game: Any, evaluator: Any, *, is_quick: bool) -> None
                 assert search.stats is not None
                 nodes += search.stats.evaluations
                 saved += search.stats.saved_evaluations
-        rows.append((f"{budget}", f"{nodes:,}", f"{saved:,}", f"{saved / nodes:.1%}"))
+        rows.append((f"{budget:,}", f"{nodes:,}", f"{saved:,}", f"{saved / nodes:.1%}"))
+        figures.append(
+            Figure(
+                name=f"evaluations shared inside one tree, {budget:,} simulations",
+                value=saved / nodes,
+                note=f"a share; {len(positions)} positions",
+            )
+        )
     print_table(
-        f"Transpositions: one tree alone, {len(positions)} positions, K = 8",
-        ("simulations", "nodes", "saved", "share"),
+        f"Transpositions: evaluations shared inside one tree, {len(positions)} positions, K = 8",
+        ("simulations", "nodes", "evaluations saved", "share"),
         rows,
     )
+    return figures
 
 
 # --- Eviction -----------------------------------------------------------------------------------------------------
@@ -319,7 +327,7 @@ def measure(is_quick: bool) -> list[Figure]:
     with on_cores(num_cores()):
         evaluator = TorchEvaluator(make_resnet(game.observation, game.num_actions), "cpu")
         figures = measure_speed(game, evaluator, is_quick=is_quick)
-        measure_transpositions(game, evaluator, is_quick=is_quick)
+        figures += measure_transpositions(game, evaluator, is_quick=is_quick)
         return [*figures, *measure_eviction(game, evaluator, is_quick=is_quick)]
 
 

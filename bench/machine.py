@@ -106,10 +106,10 @@ def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: f
 
 def _watch_others(take: Callable[[], T]) -> tuple[T, float]:
     """What `take` gives, and the cores that other processes used meanwhile."""
-    busy_start, own_start, start = _busy_s(), process_time(), perf_counter()
+    busy_start, own_start, start = busy_s(), process_time(), perf_counter()
     value = take()
     elapsed = perf_counter() - start
-    return value, max(0.0, (_busy_s() - busy_start - (process_time() - own_start)) / elapsed)
+    return value, max(0.0, (busy_s() - busy_start - (process_time() - own_start)) / elapsed)
 
 
 def keep_freed_memory() -> None:
@@ -127,7 +127,7 @@ def keep_freed_memory() -> None:
         return
 
 
-def _busy_s() -> float:
+def busy_s() -> float:
     """Seconds all cores together have worked since the machine started."""
     try:
         first, *_ = Path("/proc/stat").read_text(encoding="utf-8").splitlines()

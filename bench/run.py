@@ -1,6 +1,8 @@
 """All benchmarks, one after another, and at last every figure that has a target: `make bench`.
 
-Each runs in a process of its own, so that threads, pinned cores and memory of one do not disturb the next.
+Each runs in a process of its own, so that threads, pinned cores and memory of one do not disturb the next. Names choose
+some of them: `make bench ARGS="cache backends"`. Without names it takes about ten minutes on a quiet machine; what is
+on demand runs only when it is named. `make bench-peers` installs what "peers" compares with, and runs it.
 """
 
 from __future__ import annotations
@@ -12,13 +14,24 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from time import perf_counter
 
 from machine import facts
 from report import Figure, print_figures, write_json
 
 FOLDER = Path(__file__).parent
-BENCHMARKS = ("tree_speed", "threads", "network_share", "naive_selfplay")
-NEED_TORCH = ("network_share", "naive_selfplay")
+BENCHMARKS = (
+    "import_time",
+    "tree_speed",
+    "threads",
+    "network_share",
+    "naive_selfplay",
+    "backends",
+    "weight_update",
+    "cache",
+)
+ON_DEMAND = ("learner", "solver", "peers")
+NEED_TORCH = ("network_share", "naive_selfplay", "backends", "weight_update", "cache", "learner", "peers")
 MAX_IMPORT_MS = 200.0
 
 
@@ -27,24 +40,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a smoke run: few repeats, figures of no worth")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the facts and figures to FILE too")
-    parser.add_argument("--only", action="append", choices=("import_time", *BENCHMARKS), help="may be repeated")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join((*BENCHMARKS, *ON_DEMAND))}")
     arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in (*BENCHMARKS, *ON_DEMAND)]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}: {', '.join((*BENCHMARKS, *ON_DEMAND))}")
 
     machine = facts()
     for name, fact in machine.items():
         print(f"{name:13} {fact}")
     figures: list[Figure] = []
     failed: list[str] = []
-    for name in arguments.only or ("import_time", *BENCHMARKS):
+    for name in arguments.names or BENCHMARKS:
         if name in NEED_TORCH and machine["torch"] == "not installed":
             print(f"\n=== {name}: left out, it needs PyTorch")
             continue
         print(f"\n=== {name}", flush=True)
+        start = perf_counter()
         try:
             figures += measure_import() if name == "import_time" else run_benchmark(name, is_quick=arguments.quick)
         except subprocess.CalledProcessError as error:
             print(f"{name} failed with exit status {error.returncode}")
             failed.append(name)
+        print(f"\n  {name} took {perf_counter() - start:.0f} s", flush=True)
 
     print_figures(figures)
     if arguments.quick:

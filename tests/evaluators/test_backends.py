@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -46,11 +49,18 @@ def test_the_catalog_can_be_built() -> None:
 
 
 def _is_there(package: str) -> bool:
-    try:
-        import_module(package)
-    except ImportError:
-        return False
-    return True
+    return find_spec(package) is not None
+
+
+@pytest.mark.skipif(find_spec("openvino_telemetry") is None, reason="there is nothing that would report")
+def test_nothing_reports_home() -> None:
+    """OpenVINO does so from a forked process; and the program's environment is left as it was."""
+    code = (
+        "import os; os.environ.pop('CI', None); os.register_at_fork(before=lambda: print('forked', flush=True));"
+        "import windrow.evaluators.backends.openvino; print('CI' in os.environ)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"]
 
 
 @pytest.mark.parametrize("backend", cpu_backends())

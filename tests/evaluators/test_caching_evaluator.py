@@ -290,6 +290,26 @@ def test_two_wrappers_share_what_they_know():
     assert len(inner.rows) == 3
 
 
+def test_evaluators_are_kept_apart():
+    """Both are at version 0."""
+    cache = PredictionCache(MEGABYTE)
+    bare = [HashEvaluator(seed, num_actions=7) for seed in range(2)]
+    wrapped = [CachingEvaluator(evaluator, cache) for evaluator in bare]
+    for _ in range(2):
+        for mine, theirs in zip(wrapped, bare, strict=True):
+            assert_same(mine.evaluate(boards(1, 2)), theirs.evaluate(boards(1, 2)))
+    assert cache.stats.hits == 4
+
+
+def test_a_bound_evaluator_shares_with_itself():
+    """Every search binds it anew, perhaps as a copy."""
+    cache = PredictionCache(MEGABYTE)
+    unbound = CachingEvaluator(HashEvaluator(3), cache)
+    for _ in range(2):
+        Search(GAME, unbound, SearchConfig(num_simulations=30, leaves_per_tree=1)).run(GAME.initial_state())
+    assert cache.stats.hits >= 29  # all but the first question, before the number of actions is known
+
+
 # --- In a search -------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,18 @@ def test_an_error_in_the_function_is_the_cause() -> None:
 
     with pytest.raises(EvaluatorError, match="raised ValueError on 1 positions: no such layer"):
         Search(GAME, from_jax(broken)).run(GAME.initial_state())
+
+
+def test_the_flax_example_of_the_docs_runs() -> None:
+    pytest.importorskip("flax")
+    text = (Path(__file__).parents[2] / "docs" / "evaluators.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(example, namespace)
+    assert namespace["evaluator"].version == 1
+    logits, values = namespace["network"].apply(
+        jax.tree.map(lambda weight: 0.9 * weight, namespace["params"]), jnp.asarray(ROWS)
+    )
+    answer = namespace["evaluator"].evaluate(ROWS)
+    np.testing.assert_allclose(answer[0], logits, atol=1e-5)
+    np.testing.assert_allclose(answer[1].reshape(-1), np.asarray(values).reshape(-1), atol=1e-5)

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from network_cases import GAMES, NamedNet, by_hand, named_rows, positions, small_net, torch
 
-from windrow import ConfigError, EvaluatorError, MissingExtraError, Search, SearchConfig, make_game
-from windrow.evaluators import load
+from windrow import CheckpointError, ConfigError, EvaluatorError, MissingExtraError, Search, SearchConfig, make_game
+from windrow.evaluators import Evaluator, load
 from windrow.evaluators.backends.catalog import BACKENDS
 from windrow.evaluators.backends.export import export_onnx
 from windrow.evaluators.backends.source import Input, game_inputs
+from windrow.nets import ResNet, fold
+from windrow.train import save_checkpoint
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -37,6 +39,24 @@ def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with one checkpoint, of a network with batch norm that has seen some positions."""
+    pytest.importorskip("safetensors")
+    folder = tmp_path_factory.mktemp("run")
+    save_checkpoint(folder, 3, game=GAME, net=normed_net(), learner_state={}, counters={}, config={}, metrics={})
+    return folder
+
+
+def normed_net() -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        net = ResNet.for_game(GAME, channels=8, blocks=1)
+        for _ in range(3):
+            net(torch.from_numpy(positions().observations))  # in training mode: the norms take their statistics
+    return net.eval()
+
+
 # --- Files -------------------------------------------------------------------------------------------------------
 
 
@@ -51,6 +71,46 @@ def test_an_onnx_file(backend: str, onnx_file: Path) -> None:
     want = by_hand(small_net(seed=8), rows.observations)
     np.testing.assert_allclose(evaluator.evaluate(rows.observations)[0], want[0], atol=tolerance)
     assert Search(GAME, evaluator, SearchConfig(num_simulations=30)).run(GAME.initial_state()).visits.sum() == 30
+
+
+@pytest.mark.parametrize("part", ["", "checkpoints/000003", "checkpoints/000003/model.safetensors"])
+def test_a_checkpoint(run_folder: Path, part: str) -> None:
+    """It knows its game, and gives what the network gave."""
+    evaluator = load(run_folder / part, backend="torch")
+    rows = positions()
+    with torch.inference_mode():
+        logits, values = normed_net()(torch.from_numpy(rows.observations))
+    answer = evaluator.evaluate(rows.observations)
+    np.testing.assert_allclose(answer[0], logits.numpy(), atol=1e-5)
+    np.testing.assert_allclose(answer[1].reshape(-1), values.numpy().reshape(-1), atol=1e-5)
+    assert Search(GAME, evaluator, SearchConfig(num_simulations=5)).run(GAME.initial_state()).visits.sum() == 5
+    assert str(run_folder) in repr(evaluator)
+    evaluator.update(fold(normed_net()))
+    assert evaluator.version == 1
+
+
+def test_a_checkpoint_of_another_game(run_folder: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"plays connect4.*, not tictactoe"):
+        load(run_folder, game=make_game("tictactoe"))
+
+
+def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        load(tmp_path, game=GAME)
+    (tmp_path / "model.safetensors").write_bytes(b"no such thing")
+    with pytest.raises(CheckpointError):
+        load(tmp_path / "model.safetensors", game=GAME)
+
+
+def test_load_is_a_method_too(onnx_file: Path) -> None:
+    rows = positions()
+    want = load(onnx_file, game=GAME, backend="onnxruntime").evaluate(rows.observations)
+    evaluator = Evaluator.load(onnx_file, game=GAME, backend="onnxruntime")
+    assert isinstance(evaluator, Evaluator) and evaluator.backend == "onnxruntime"
+    np.testing.assert_array_equal(evaluator.evaluate(rows.observations)[0], want[0])
+    assert Evaluator.load(small_net(), game=GAME, backend="torch").backend == "torch"
+    with pytest.raises(EvaluatorError, match="there is no file"):
+        Evaluator.load("nowhere.onnx", game=GAME)
 
 
 def test_an_onnx_file_says_what_it_takes(onnx_file: Path) -> None:
@@ -130,7 +190,7 @@ def run_without(absent: list[str], code: str, cache: Path) -> str:
 def test_onnx_needs_no_torch(onnx_file: Path, tmp_path: Path) -> None:
     code = f"""
 import windrow
-from windrow.evaluators import load
+from windrow.evaluators import Evaluator, load
 game = windrow.make_game("connect4")
 for backend in ("auto", "onnxruntime"):
     evaluator = load({str(onnx_file)!r}, game=game, backend=backend, candidates=["onnxruntime", "openvino", "torch"])
@@ -159,7 +219,7 @@ def test_what_is_not_installed_is_named(
 ) -> None:
     code = f"""
 import windrow
-from windrow.evaluators import load
+from windrow.evaluators import Evaluator, load
 FILE = {str(onnx_file)!r}
 try:
     {call}
@@ -172,7 +232,7 @@ except windrow.MissingExtraError as error:
 def test_exporting_needs_the_exporter(tmp_path: Path) -> None:
     code = """
 import torch, windrow
-from windrow.evaluators import load
+from windrow.evaluators import Evaluator, load
 try:
     load(torch.nn.Linear(3, 3), game=windrow.make_game("connect4"), backend="onnxruntime")
 except windrow.MissingExtraError as error:

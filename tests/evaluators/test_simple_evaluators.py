@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import pytest
 
 from windrow import ConfigError, EvaluatorError, Search, SearchConfig, make_game
 from windrow.evaluators import (
+    CachingEvaluator,
     Done,
     Evaluator,
+    EvaluatorLike,
     GameAware,
     HashEvaluator,
     Pipelined,
+    PredictionCache,
     RolloutEvaluator,
     StateEvaluator,
     UniformEvaluator,
@@ -119,6 +123,27 @@ def test_who_is_what():
         assert isinstance(evaluator, Evaluator) and isinstance(evaluator, GameAware)
     assert isinstance(RolloutEvaluator(), StateEvaluator) and isinstance(RolloutEvaluator(), GameAware)
     assert not isinstance(RolloutEvaluator(), Evaluator)
+
+
+def test_a_class_with_evaluate_is_an_evaluator():
+    class Even(Evaluator):
+        def evaluate(self, observations: Any) -> Any:
+            return np.zeros((len(observations), 9)), np.zeros(len(observations))
+
+    assert isinstance(Even(), EvaluatorLike)
+    np.testing.assert_array_equal(Even().submit(np.zeros((3, 2, 3, 3), np.float32)).result()[0], np.zeros((3, 9)))
+
+
+def test_whatever_has_the_methods_is_taken():
+    """Neither a base class nor a class of its own is needed."""
+    game, inner = make_game("tictactoe"), HashEvaluator(3, num_actions=9)
+    duck = SimpleNamespace(evaluate=inner.evaluate, submit=inner.submit)
+    assert isinstance(duck, EvaluatorLike) and not isinstance(duck, Evaluator)
+    want, got, cached = (
+        Search(game, evaluator, SearchConfig(num_simulations=30)).run(game.initial_state())
+        for evaluator in (inner, duck, CachingEvaluator(duck, PredictionCache(1 << 20)))
+    )
+    assert got.visits.tolist() == cached.visits.tolist() == want.visits.tolist()
 
 
 def test_one_evaluator_serves_several_games():

@@ -90,6 +90,7 @@ def check(case: Case, cache_bytes: int, *, is_shared: bool = False, place_bits: 
         cache = shared if is_shared else PredictionCache(cache_bytes, place_bits=place_bits)
         before = cache.stats
         search = Search(case.game, evaluator, config, cache=cache)
+        search._number = 0  # all of them answer alike: as if they were one evaluator
         states: list[State] | None = [case.positions[tree % len(case.positions)] for tree in range(case.num_trees)]
         num_hits = num_evaluations = num_rows = 0
         for (trees, plain, moves), budget in zip(wanted, case.budgets, strict=False):
@@ -297,11 +298,12 @@ def test_noise_is_not_remembered():
 def test_places_that_collide(place_bits: int):
     """A hash cut to a few bits puts positions into each other's places; the check bits tell them apart."""
     config = SearchConfig(num_simulations=60, leaves_per_tree=2)
-    plain = Search(CONNECT4, HashEvaluator(1), config)
+    evaluator = HashEvaluator(1)
+    plain = Search(CONNECT4, evaluator, config)
     cache = PredictionCache(1 << 16, place_bits=place_bits)
     for turn in range(2):
         positions = [random_position(CONNECT4, 2, seed) for seed in range(turn, turn + 5)]
-        search = Search(CONNECT4, HashEvaluator(1), config, cache=cache)
+        search = Search(CONNECT4, evaluator, config, cache=cache)
         plain.run(positions)
         search.run(positions)
         for tree in range(5):
@@ -326,12 +328,10 @@ def test_half_precision_is_near():
 
 def test_a_search_that_needs_no_evaluations_can_be_stopped():
     """All positions of tic-tac-toe are known: there is no budget and no batch, only the clock."""
-    game, cache = make_game("tictactoe"), PredictionCache(LARGE)
-    Search(game, HashEvaluator(1), SearchConfig(num_simulations=30_000, c_puct=50.0), cache=cache).run(
-        game.initial_state()
-    )
+    game, evaluator, cache = make_game("tictactoe"), HashEvaluator(1), PredictionCache(LARGE)
+    Search(game, evaluator, SearchConfig(num_simulations=30_000, c_puct=50.0), cache=cache).run(game.initial_state())
     config = SearchConfig(num_simulations=None, time_limit_s=0.02, leaves_per_tree=1)
-    search = Search(game, HashEvaluator(1), config, cache=cache)
+    search = Search(game, evaluator, config, cache=cache)
     search.run([game.initial_state()] * 3)
     assert search.stats.stopped_by == "time"
     assert in_flight(search) == 0
@@ -366,15 +366,61 @@ def test_another_version_knows_nothing(place_bits: int):
         assert (search.stats.nn_positions > 0) == is_new  # what an old version said is still there for it
 
 
+@pytest.mark.parametrize("is_alive", [True, False], ids=["both alive", "one after the other"])
+def test_another_evaluator_knows_nothing(is_alive: bool):
+    """All are at version 0, and some are where another was in memory: what one says is not told to the next."""
+    config, cache = SearchConfig(num_simulations=40, leaves_per_tree=4), PredictionCache(LARGE)
+    kept: list[HashEvaluator] = []
+    for seed in range(20):
+        evaluator = HashEvaluator(seed, num_actions=CONNECT4.num_actions)
+        plain = Search(CONNECT4, evaluator, config).run(CONNECT4.initial_state())
+        for is_first in (True, False):
+            search = Search(CONNECT4, evaluator, config, cache=cache)
+            result = search.run(CONNECT4.initial_state())
+            assert result.visits.tolist() == plain.visits.tolist()
+            assert (search.stats.nn_positions > 0) == is_first  # several searches with one evaluator share it
+        if is_alive:
+            kept.append(evaluator)
+    assert len({cache.number_of(evaluator) for evaluator in kept}) == len(kept)
+
+
+def test_an_evaluator_that_cannot_be_watched():
+    """Without room for a weak reference it is kept, so that no other gets its place in memory."""
+
+    class Slotted:
+        __slots__ = ("inner",)
+
+        def __init__(self, seed: int) -> None:
+            self.inner = HashEvaluator(seed, num_actions=CONNECT4.num_actions)
+
+        def evaluate(self, observations: Any) -> Any:
+            return self.inner.evaluate(observations)
+
+        def submit(self, observations: Any) -> Any:
+            return self.inner.submit(observations)
+
+    config, cache = SearchConfig(num_simulations=20), PredictionCache(LARGE)
+    for seed in range(5):
+        want = Search(CONNECT4, HashEvaluator(seed), config).run(CONNECT4.initial_state())
+        got = Search(CONNECT4, Slotted(seed), config, cache=cache).run(CONNECT4.initial_state())
+        assert got.visits.tolist() == want.visits.tolist()
+
+
 # --- Errors ------------------------------------------------------------------------------------------------------
 
 
 class Broken(Synchronous):
     """Misbehaves in the call number `when`, counted from 0, and never again."""
 
-    def __init__(self, how: str, when: int, search_of: list[Search]) -> None:
-        self._how, self._left, self._search_of = how, when, search_of
+    def __init__(self, how: str, when: int | None, search_of: list[Search]) -> None:
+        self._how, self._search_of = how, search_of
+        self._left = -1
+        if when is not None:
+            self.arm(when)
         self._inner = HashEvaluator(1, num_actions=7)
+
+    def arm(self, when: int) -> None:
+        self._left = when
 
     def evaluate(self, observations: Any) -> Any:
         logits, values = self._inner.evaluate(observations)
@@ -428,9 +474,11 @@ def test_after_a_fault(how: str, when: int, settings: dict[str, Any]):
     positions = [random_position(CONNECT4, 3, seed) for seed in range(MANY_TREES)]
     cache = PredictionCache(LARGE)
     # Some of the positions are known beforehand, so that known and unknown leaves wait together.
-    Search(CONNECT4, HashEvaluator(1), config, cache=cache).run(positions[:3], num_simulations=12)
     holder: list[Search] = []
-    search = Search(CONNECT4, Broken(how, when, holder), config, cache=cache)
+    evaluator = Broken(how, None, holder)
+    Search(CONNECT4, evaluator, config, cache=cache).run(positions[:3], num_simulations=12)
+    evaluator.arm(when)
+    search = Search(CONNECT4, evaluator, config, cache=cache)
     holder.append(search)
     if how == "stop":
         search.run(positions)
@@ -471,9 +519,11 @@ def test_a_cancelled_leaf_that_was_known_shows_nothing():
     """It was not evaluated in this tree: as without a cache, there is nothing to see."""
     config = SearchConfig(num_simulations=40, engine="batched", leaves_per_tree=8)
     cache = PredictionCache(LARGE)
-    warm = Search(CONNECT4, HashEvaluator(1), config.replace(leaves_per_tree=1), cache=cache)
+    evaluator = Broken("raises", None, [])
+    warm = Search(CONNECT4, evaluator, config.replace(leaves_per_tree=1), cache=cache)
     warm.run(CONNECT4.initial_state(), num_simulations=16)  # other leaves than those of the first round with K = 8
-    search = Search(CONNECT4, Broken("raises", 0, []), config, cache=cache)
+    evaluator.arm(0)
+    search = Search(CONNECT4, evaluator, config, cache=cache)
     with pytest.raises(EvaluatorError, match="no network"):
         search.run(CONNECT4.initial_state())
     new = [node for node in walk(search).values() if node.kind == "new"]

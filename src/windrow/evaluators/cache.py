@@ -7,6 +7,10 @@ any evaluator, for those who call evaluators themselves; it sees observations on
 
 from __future__ import annotations
 
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -19,9 +23,9 @@ from windrow.errors import ConfigError
 from windrow.evaluators.protocol import (
     Evaluation,
     Evaluator,
+    EvaluatorLike,
     GameAware,
     Observations,
-    Synchronous,
     flatten_rows,
     off_device,
     select_rows,
@@ -57,9 +61,9 @@ class CacheStats:
 class PredictionCache:
     """Priors and values of positions, within a number of bytes.
 
-    A position is known by the 128 bits of its hash, and by the version of the network that evaluated it: new weights
-    need no clearing. May be shared by searches of the same game *and evaluator*, in several threads: another network
-    needs a cache or a `version` of its own.
+    A position is known by the 128 bits of its hash, and by who evaluated it: which evaluator, with which version of its
+    weights. New weights need no clearing. May be shared by searches of the same game, in several threads; what one
+    evaluator said is never told to another, so they gain by sharing only if they have the same evaluator.
 
     Args:
         max_bytes: for everything, table included.
@@ -81,6 +85,10 @@ class PredictionCache:
             raise ConfigError(f"cannot make a prediction cache of {max_bytes!r} bytes: {error}") from None
         self.max_bytes = max_bytes
         self._game: object = None
+        self._lock = threading.Lock()
+        self._known: dict[int, tuple[Callable[[], object], int]] = {}
+        """Evaluators by id: what gives the evaluator, or None when it is gone, and its number."""
+        self._numbers = itertools.count()
 
     def claim(self, game: object) -> None:
         """Keep the cache for one game: positions of another could have the same hash."""
@@ -88,6 +96,16 @@ class PredictionCache:
             self._game = game
         elif self._game != game:
             raise ConfigError(f"this cache holds positions of {self._game!r}; {game!r} needs one of its own")
+
+    def number_of(self, evaluator: object) -> int:
+        """The number of an evaluator among all that have used this cache; never given again."""
+        with self._lock:
+            get, number = self._known.get(id(evaluator), (None, 0))
+            if get is None or get() is not evaluator:  # an id is used again when its owner is gone
+                number = next(self._numbers)
+                self._known = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
+                self._known[id(evaluator)] = _reference(evaluator), number
+            return number
 
     @property
     def stats(self) -> CacheStats:
@@ -99,11 +117,26 @@ class PredictionCache:
         self.native.clear()
 
 
-class CachingEvaluator(Synchronous):
+def _reference(thing: object) -> Callable[[], object]:
+    """What gives the thing while it lives; what cannot be watched is kept alive."""
+    try:
+        return weakref.ref(thing)
+    except TypeError:
+        return lambda: thing
+
+
+def mix_version(number: int, version: int) -> int:
+    """One version for (number of an evaluator, version of its weights); that of the first is left as it is."""
+    # Numbers are far apart: no evaluator counts its versions up to where another begins.
+    return (number * 0x9E3779B97F4A7C15 + version) % 2**64
+
+
+class CachingEvaluator(Evaluator):
     """An evaluator that asks another one only about what it does not know, and about equal positions once."""
 
-    def __init__(self, evaluator: Evaluator, cache: PredictionCache) -> None:
+    def __init__(self, evaluator: EvaluatorLike, cache: PredictionCache, *, origin: object = None) -> None:
         self._evaluator, self.cache = evaluator, cache
+        self._origin = evaluator if origin is None else origin  # before it was bound to a game, perhaps as a copy
         self._width: int | None = None  # the number of actions, known from the first answer on
 
     @property
@@ -116,9 +149,9 @@ class CachingEvaluator(Synchronous):
         if not isinstance(self._evaluator, GameAware):
             return self
         inner = self._evaluator.bind(game)
-        if not isinstance(inner, Evaluator):
+        if not isinstance(inner, EvaluatorLike):
             raise ConfigError(f"{inner!r} evaluates states, which this cache does not see: give the search a cache")
-        return CachingEvaluator(inner, self.cache)
+        return CachingEvaluator(inner, self.cache, origin=self._origin)
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Evaluate K positions, most of them perhaps from memory."""
@@ -131,7 +164,7 @@ class CachingEvaluator(Synchronous):
         width = self._width
         logits = np.empty((len(first), width or 0), np.float32)
         values = np.empty(len(first), np.float32)
-        version = self.version
+        version = mix_version(self.cache.number_of(self._origin), self.version)
         if width is not None:
             self.cache.native.find_rows(np.ascontiguousarray(keys[first]), version, logits, values, known)
         unknown = np.flatnonzero(~known)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, count_rows, off_device
+from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows, off_device
 
 
-class FunctionEvaluator(Synchronous):
+class FunctionEvaluator(Evaluator):
     """Calls a function with K observations, or with one at a time."""
 
     def __init__(self, fn: Callable[[Any], tuple[Any, Any]], *, batched: bool = False) -> None:

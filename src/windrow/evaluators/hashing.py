@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, flatten_rows
+from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, flatten_rows
 
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 
@@ -27,7 +27,7 @@ def mix(words: WordArray) -> WordArray:
     return words ^ (words >> _U(31))
 
 
-class HashEvaluator(Synchronous):
+class HashEvaluator(Evaluator):
     """Deterministic logits and values from a hash of (seed, observation)."""
 
     def __init__(self, seed: int = 0, *, num_actions: int = 0) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets, pad
-from windrow.evaluators.protocol import Observations, count_rows
+from windrow.evaluators.protocol import Evaluator, Observations, count_rows
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -25,7 +25,7 @@ _ALIGNMENT = 64
 """Bytes; XLA copies what is not aligned to them."""
 
 
-class JaxEvaluator:
+class JaxEvaluator(Evaluator):
     """Evaluates with a JAX function; made by `windrow.evaluators.from_jax`."""
 
     def __init__(self, fn: Callable[..., tuple[Any, Any]], params: Any = None) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
 
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.backends.catalog import find_backend, select_backends
 from windrow.evaluators.backends.choice import choose
 from windrow.evaluators.backends.source import Input, check_inputs, game_inputs, open_source
@@ -16,6 +18,11 @@ from windrow.evaluators.protocol import Observations
 
 NUM_POSITIONS = 256
 """To calibrate on, and as many others to compare on."""
+
+CHECKPOINT_LOADER = "windrow.train:load_model"
+FOLDING = "windrow.nets:fold"
+"""Where checkpoints are read and batch norm is folded; by name, because both build on evaluators and not the other way
+round."""
 
 
 def load(
@@ -36,10 +43,11 @@ def load(
 
     Args:
         source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it; or the path of an ONNX file, which
-            needs no PyTorch, or of a program saved by `torch.export.save` (.pt2). The weights are copied: give later
-            ones to the evaluator's `update`.
+            needs no PyTorch, of a program saved by `torch.export.save` (.pt2), or of a checkpoint of windrow's: its
+            model.safetensors, its folder, or the folder of a run, for its latest. The weights are copied: give later
+            ones to the evaluator's `update` (those of a checkpoint's network through `windrow.nets.fold`).
         game: what it will be used for. Modules need it, since they do not say what they take; a file is checked
-            against it.
+            against it, and a checkpoint has its own.
         backend: "auto" measures what is installed and takes the fastest whose answers agree with float32 (see
             `windrow.evaluators.backends.agreement`); `evaluator.choice` says what and why. Otherwise a name from
             `windrow.evaluators.backends.catalog`.
@@ -58,6 +66,7 @@ def load(
     Raises:
         MissingExtraError: a package is not installed; it names the extra.
         EvaluatorError: the network cannot be read, exported or run, or does not fit the game.
+        CheckpointError: a checkpoint is damaged.
         ConfigError: there is no such backend or precision.
     """
     threads = _checked_threads(num_threads)
@@ -66,7 +75,12 @@ def load(
     wanted = None if backend == "auto" else find_backend(backend, precision)
     if wanted is not None:
         wanted.require()  # before a module is exported for nothing
+    label = ""
+    if _is_checkpoint(source):
+        label = str(source)
+        source, game = _open_checkpoint(label, game)
     network = open_source(source, inputs=_given_inputs(game, positions))
+    network.label = label or network.label
     if positions is not None:
         given = given_positions(positions)
         # Half to calibrate on, half to compare on.
@@ -91,6 +105,26 @@ def load(
         )
     evaluator = NetworkEvaluator(network, runner, chosen, num_threads=threads, choice=choice)
     return evaluator if game is None else evaluator.bind(game)
+
+
+def _is_checkpoint(source: object) -> bool:
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = Path(cast("str | os.PathLike[str]", source))
+    return path.is_dir() or (path.is_file() and path.suffix.lower() == ".safetensors")
+
+
+def _open_checkpoint(path: str, game: Any) -> tuple[Any, Any]:
+    """The network of a checkpoint, folded, and its game."""
+    model = _find(CHECKPOINT_LOADER)(path)
+    if game is not None and model.game != game:
+        raise EvaluatorError(f"{path} plays {model.game!r}, not {game!r}: load it for its own game")
+    return _find(FOLDING)(model.net), model.game
+
+
+def _find(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _given_inputs(game: Any, positions: Observations | None) -> tuple[Input, ...] | None:

@@ -14,14 +14,14 @@ from windrow.evaluators.backends.catalog import Backend, Device, Precision
 from windrow.evaluators.backends.runner import Runner
 from windrow.evaluators.backends.source import Network, check_inputs, game_inputs
 from windrow.evaluators.backends.weights import check_weights, read_weights
-from windrow.evaluators.protocol import Observations, Pending, count_rows
+from windrow.evaluators.protocol import Evaluator, Observations, Pending, count_rows
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _NUM_TRIAL_ROWS = 3
 
 
-class NetworkEvaluator:
+class NetworkEvaluator(Evaluator):
     """Evaluates with a network that a backend runs; made by `windrow.evaluators.load`.
 
     The weights are a snapshot: `update` gives it new ones, and `version` counts how often. Use it from one thread at a

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import EvaluatorError
+
+if TYPE_CHECKING:
+    from windrow.evaluators.network import NetworkEvaluator
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 Observations: TypeAlias = "FloatArray | Mapping[str, FloatArray]"
@@ -47,8 +50,8 @@ class Done:
 
 
 @runtime_checkable
-class Evaluator(Protocol):
-    """Answers for positions given as observations."""
+class EvaluatorLike(Protocol):
+    """Whatever answers for positions given as observations: a search takes it, whether it is an `Evaluator` or not."""
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Evaluate K positions; blocks."""
@@ -57,6 +60,32 @@ class Evaluator(Protocol):
     def submit(self, observations: Observations) -> Pending:
         """Begin to evaluate K positions; blocks only if the evaluator is not asynchronous."""
         ...
+
+
+class Evaluator:
+    """Base for evaluators: define `evaluate`, and `submit` too if it can return before the work is done.
+
+    `Evaluator.load` makes one of a network.
+    """
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Evaluate K positions; blocks."""
+        raise TypeError(f"{type(self).__name__} does not define evaluate")
+
+    def submit(self, observations: Observations) -> Pending:
+        """`evaluate`, already done."""
+        return Done(self.evaluate(observations))
+
+    @staticmethod
+    def load(source: object, **options: Any) -> NetworkEvaluator:
+        """An evaluator for a module, a checkpoint or an ONNX file; the same as `windrow.evaluators.load`."""
+        from windrow.evaluators.loading import load
+
+        return load(source, **options)
+
+
+Synchronous = Evaluator
+"""By this name where it is said that `submit` is left as it is: the evaluator works in the calling thread."""
 
 
 @runtime_checkable
@@ -72,7 +101,7 @@ class StateEvaluator(Protocol):
 class GameAware(Protocol):
     """An evaluator that must know the game; a search binds it to its own before use."""
 
-    def bind(self, game: Any) -> Evaluator | StateEvaluator:
+    def bind(self, game: Any) -> EvaluatorLike | StateEvaluator:
         """This evaluator, for that game. The original is left as it is."""
         ...
 
@@ -89,18 +118,6 @@ class Pipelined(Protocol):
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
         """Memory for observations from which this evaluator reads fastest (pinned, for a GPU)."""
         ...
-
-
-class Synchronous:
-    """Base for evaluators that work in the calling thread: `submit` is `evaluate`."""
-
-    def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks."""
-        raise TypeError(f"{type(self).__name__} does not define evaluate")
-
-    def submit(self, observations: Observations) -> Done:
-        """`evaluate`, already done."""
-        return Done(self.evaluate(observations))
 
 
 def count_rows(observations: Observations) -> int:

@@ -18,12 +18,12 @@ import numpy.typing as npt
 import torch
 
 from windrow.errors import EvaluatorError
-from windrow.evaluators.protocol import Done, Evaluation, Observations, Pending
+from windrow.evaluators.protocol import Done, Evaluation, Evaluator, Observations, Pending
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
-class TorchEvaluator:
+class TorchEvaluator(Evaluator):
     """Evaluates with `module(observations) -> (logits [K, A], values [K] or [K, 1])`.
 
     A game with several named observations calls the module by name: `module(board=..., flat=...)`. The module runs in

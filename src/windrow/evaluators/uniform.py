@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from windrow.evaluators.protocol import Evaluation, Observations, Synchronous, count_rows
+from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows
 
 
-class UniformEvaluator(Synchronous):
+class UniformEvaluator(Evaluator):
     """Uniform priors and value 0: shows what the search alone does, and costs next to nothing."""
 
     def __init__(self, num_actions: int = 0) -> None:

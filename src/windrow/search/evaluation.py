@@ -14,7 +14,7 @@ from windrow import _core
 from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.protocol import (
     Done,
-    Evaluator,
+    EvaluatorLike,
     GameAware,
     Observations,
     Pending,
@@ -60,7 +60,7 @@ class EvaluatorPort:
         bound: object = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self._bound = bound
         self._evaluate_states = bound.evaluate_states if isinstance(bound, StateEvaluator) else None
-        if isinstance(bound, Evaluator):
+        if isinstance(bound, EvaluatorLike):
             self._submit = bound.submit
         elif self._evaluate_states is None:
             raise ConfigError(

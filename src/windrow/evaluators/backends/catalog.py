@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from windrow.errors import ConfigError, EvaluatorError, MissingExtraError
+from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.games.spelling import explain_unknown
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def cpu_has_bf16() -> bool:
 
 
 def _openvino_lacks_bf16() -> str | None:
-    openvino: Any = import_module("openvino")
+    openvino: Any = import_discreetly("openvino")
     capabilities: list[str] = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return None if "BF16" in capabilities else "this CPU has no bfloat16 instructions: use openvino or openvino-int8"
 

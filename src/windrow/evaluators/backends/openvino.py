@@ -15,16 +15,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openvino
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
+from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.evaluators.backends.runner import FloatArray, Weights
 
 if TYPE_CHECKING:
     from windrow.evaluators.backends.catalog import Backend
     from windrow.evaluators.backends.source import Network
     from windrow.evaluators.positions import Positions
+
+openvino: Any = import_discreetly("openvino")
 
 
 def build(network: Network, *, backend: Backend, num_threads: int) -> OpenVinoRunner:

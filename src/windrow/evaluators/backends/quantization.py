@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import io
 import logging
-import os
-import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import EvaluatorError
+from windrow.evaluators.backends.discreet import import_discreetly
 
 
 def quantize(model: Any, batches: Sequence[Sequence[npt.NDArray[np.float32]]]) -> Any:
@@ -28,7 +26,8 @@ def quantize(model: Any, batches: Sequence[Sequence[npt.NDArray[np.float32]]]) -
     try:
         with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            nncf, ranges = _import_nncf()
+            nncf = import_discreetly("nncf")
+            ranges = import_discreetly("nncf.quantization.range_estimator")
             nncf.set_log_level(logging.ERROR)
             return nncf.quantize(
                 model,
@@ -41,16 +40,3 @@ def quantize(model: Any, batches: Sequence[Sequence[npt.NDArray[np.float32]]]) -
             )
     except Exception as error:
         raise EvaluatorError(f"the network cannot be quantized: {error}") from error
-
-
-def _import_nncf() -> tuple[Any, Any]:
-    """NNCF, and its module of range estimators, without the reports it sends home when it is imported as usual."""
-    switch = "NNCF_CI"
-    is_ours = "nncf" not in sys.modules and switch not in os.environ
-    if is_ours:
-        os.environ[switch] = "1"
-    try:
-        return import_module("nncf"), import_module("nncf.quantization.range_estimator")
-    finally:
-        if is_ours:
-            del os.environ[switch]

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast
 
 from windrow.errors import EvaluatorError, MissingExtraError
 from windrow.evaluators.backends.catalog import is_installed
+from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.evaluators.backends.runner import Weights
 from windrow.evaluators.backends.weights import read_weights
 from windrow.evaluators.positions import Positions
@@ -265,7 +266,7 @@ def _onnx_inputs(path: Path) -> list[Input]:
                 for part in session.get_inputs()
             ]
         if is_installed("openvino"):
-            openvino: Any = import_module("openvino")
+            openvino: Any = import_discreetly("openvino")
             return [
                 Input(
                     part.get_any_name(),
