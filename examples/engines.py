@@ -1,8 +1,8 @@
 """One position, every engine: the same search in three ways, and what each costs.
 
-    python examples/demo.py                                      a Connect-4 position that one move wins
-    python examples/demo.py --moves 4433 --simulations 2000      another one
-    python examples/demo.py --game gomoku --moves "h8 i9"        another game
+    python examples/engines.py                                      a Connect-4 position that one move wins
+    python examples/engines.py --moves 4433 --simulations 2000      another one
+    python examples/engines.py --game gomoku --moves "h8 i9"        another game
 
 The rollout evaluator plays random games and needs nothing but windrow. With PyTorch installed the same search is done
 with a small network too; its weights are random, so that its moves mean nothing, but its speed does.
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if game.to_play(state) == windrow.TERMINAL:
             raise windrow.FinishedGameError(f"there is nothing to search: the game is over.\n{state}")
     except windrow.WindrowError as error:
-        print(f"demo: {error}", file=sys.stderr)
+        print(f"engines: {error}", file=sys.stderr)
         return 2
 
     print(f"{game!r} after {options.moves!r}\n\n{state}")

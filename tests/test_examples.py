@@ -10,18 +10,18 @@ import pytest
 
 import windrow
 
-DEMO = Path(__file__).parent.parent / "examples" / "demo.py"
+ENGINES = Path(__file__).parent.parent / "examples" / "engines.py"
 
 WITHOUT_TORCH = f"""
 import runpy, sys
 sys.modules["torch"] = None  # importing it fails, as if it were not installed
-sys.argv = ["demo.py", "--simulations", "100", "--trees", "4"]
-runpy.run_path({str(DEMO)!r}, run_name="__main__")
+sys.argv = ["engines.py", "--simulations", "100", "--trees", "4"]
+runpy.run_path({str(ENGINES)!r}, run_name="__main__")
 """
 
 
-def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(DEMO), *arguments], capture_output=True, text=True, timeout=120)
+def run_engines(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(ENGINES), *arguments], capture_output=True, text=True, timeout=120)
 
 
 def rows_of(output: str) -> list[list[str]]:
@@ -46,8 +46,8 @@ def can_force_win(game: windrow.Game, state: object, num_plies: int) -> bool:
     return False
 
 
-def test_demo_finds_the_winning_move_with_every_engine() -> None:
-    run = run_demo("--simulations", "200", "--trees", "8")
+def test_engines_finds_the_winning_move_with_every_engine() -> None:
+    run = run_engines("--simulations", "200", "--trees", "8")
     assert run.returncode == 0, run.stderr
     rows = rows_of(run.stdout)
     assert [row[:3] for row in rows[:4]] == [
@@ -60,27 +60,27 @@ def test_demo_finds_the_winning_move_with_every_engine() -> None:
     assert {row[-2] for row in rows[:4]} == {"4"}
 
 
-def test_demo_shows_equal_visits_at_one_leaf_per_tree() -> None:
+def test_engines_shows_equal_visits_at_one_leaf_per_tree() -> None:
     """Only for rollouts: their answer for a position does not depend on the batch, a network's last bit may."""
-    rows = rows_of(run_demo("--simulations", "200", "--trees", "8").stdout)[:4]
+    rows = rows_of(run_engines("--simulations", "200", "--trees", "8").stdout)[:4]
     assert [row[-1] for row in rows if row[2] == "1"] == ["same"] * 3
 
 
-def test_demo_searches_with_a_network() -> None:
+def test_engines_searches_with_a_network() -> None:
     pytest.importorskip("torch")
-    run = run_demo("--simulations", "30", "--trees", "4")
+    run = run_engines("--simulations", "30", "--trees", "4")
     assert run.returncode == 0, run.stderr
     assert len(rows_of(run.stdout)) == 8
 
 
-def test_demo_needs_no_torch() -> None:
+def test_engines_needs_no_torch() -> None:
     run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     assert len(rows_of(run.stdout)) == 4
     assert "PyTorch is not installed" in run.stdout
 
 
-def test_the_move_the_demo_praises_is_the_only_quick_win() -> None:
+def test_the_move_that_is_praised_is_the_only_quick_win() -> None:
     #   . . . . . . .
     #   . . . . . . .
     #   . . . . . o .
@@ -102,8 +102,8 @@ def test_the_move_the_demo_praises_is_the_only_quick_win() -> None:
 
 
 @pytest.mark.parametrize("game", windrow.game_names())
-def test_demo_takes_every_game(game: str) -> None:
-    run = run_demo("--game", game, "--simulations", "10", "--trees", "2")
+def test_engines_takes_every_game(game: str) -> None:
+    run = run_engines("--game", game, "--simulations", "10", "--trees", "2")
     assert run.returncode == 0, run.stderr
     assert len(rows_of(run.stdout)) >= 4
 
@@ -121,8 +121,8 @@ def test_demo_takes_every_game(game: str) -> None:
         (["--depth", "3"], "unrecognized arguments"),
     ],
 )
-def test_demo_says_what_is_wrong_with_its_arguments(arguments: list[str], message: str) -> None:
-    run = run_demo(*arguments)
+def test_engines_says_what_is_wrong_with_its_arguments(arguments: list[str], message: str) -> None:
+    run = run_engines(*arguments)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
