@@ -16,3 +16,4 @@ struct NativeGame {
 void bind_game(nanobind::module_& m);
 void bind_cache(nanobind::module_& m);
 void bind_forest(nanobind::module_& m);
+void bind_solver(nanobind::module_& m);

@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
   bind_game(m);
   bind_cache(m);
   bind_forest(m);
+  bind_solver(m);
 }

@@ -52,6 +52,25 @@ class NativeGame:
     def observe(self, state: bytes) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """float32, one row, seen by the player to move."""
 
+    def play_many(self, initial: bytes, actions: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
+        """
+        uint8 [moves + 1, state_bytes]: the states along one game; ValueError names the ply of an illegal move.
+        """
+
+    def observe_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+        """float32 [n, floats]: the rows of `states` [n, state_bytes]."""
+
+    def to_play_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int8], dict(shape=(None,))]:
+        """int8 [n], as `to_play` says."""
+
+    def legal_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]:
+        """bool [n, A]: which actions are legal; none in a finished game."""
+
+    def returns_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+        """
+        float32 [n, players]; ValueError names the row of a game that is not over.
+        """
+
     def hash(self, state: bytes) -> tuple[int, int]:
         """The low and the high 64 bits; equal positions have equal hashes."""
 
@@ -168,6 +187,9 @@ class Forest:
     def reset_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """Plants trees anew at `states` [trees, state_bytes]."""
 
+    def uproot_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Empties trees: nothing is selected until they are planted again."""
+
     def advance_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Moves each root along its action."""
 
@@ -256,3 +278,25 @@ def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8]
     """
     The mean result of random games from each state, for the player to move there.
     """
+
+class Connect4Solver:
+    """Perfect play in Connect-4. See cpp/solver/connect4_solver.h."""
+
+    def __init__(self, game: NativeGame, max_bytes: int) -> None: ...
+
+    def rate_moves(self, state: bytes, *, is_score: bool, max_nodes: int | None = None, timeout_s: float | None = None) -> list[tuple[int, int]]:
+        """
+        Every legal action with its score, or with the sign of it; RuntimeError beyond a limit.
+        """
+
+    def solve(self, state: bytes, *, is_score: bool, max_nodes: int | None = None, timeout_s: float | None = None) -> int:
+        """
+        The score for the player to move, or the sign of it; RuntimeError beyond a limit.
+        """
+
+    @property
+    def table_bytes(self) -> int: ...
+
+    @property
+    def num_nodes(self) -> int:
+        """Positions visited so far."""
