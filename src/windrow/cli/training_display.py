@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from types import TracebackType
 from typing import Any
 
@@ -44,8 +45,11 @@ class TrainingDisplay:
         )
         has_end = run.config.num_iterations is not None or run.config.time_limit_s is not None
         self._whole = self._progress.add_task("training", total=1.0 if has_end else None, note="", start=True)
-        self._phase = self._progress.add_task("playing", total=None, note="")
-        self._kind = ""
+        self._phases = {
+            "games": self._progress.add_task("playing", total=None, note=""),
+            "steps": self._progress.add_task("learning", total=None, note=""),
+        }
+        self._start, self._start_s = perf_counter(), run.counters.total_s
 
     def __enter__(self) -> TrainingDisplay:
         if not self._is_quiet:
@@ -69,17 +73,20 @@ class TrainingDisplay:
 
     def on_event(self, kind: str, numbers: dict[str, float]) -> None:
         """Something small has happened: a game has ended, a step was taken."""
-        if kind != self._kind:
-            self._kind = kind
-            self._progress.reset(self._phase, description={"games": "playing", "steps": "learning"}[kind])
         done, total = numbers["done"], numbers["of"]
         note = f"{done:.0f}/{total:.0f} {kind}" + (f", loss {numbers['loss']:.3f}" if "loss" in numbers else "")
-        self._progress.update(self._phase, completed=done, total=total, note=note)
-        self._progress.update(self._whole, completed=self._run.progress)
+        self._progress.update(self._phases[kind], completed=min(done, total), total=total, note=note)
+        self._progress.update(self._whole, completed=self._done())
+
+    def _done(self) -> float:
+        """Share of the run; within an iteration only the clock goes on."""
+        limit = self._run.config.time_limit_s
+        elapsed = self._start_s + perf_counter() - self._start
+        return max(self._run.progress, min(elapsed / limit, 1.0) if limit else 0.0)
 
     def on_iteration(self, report: Any) -> None:
         """An iteration has ended."""
-        self._progress.update(self._whole, completed=self._run.progress, note=f"iteration {report.iteration}")
+        self._progress.update(self._whole, completed=self._done(), note=f"iteration {report.iteration}")
         if self._is_quiet:
             return
         if self._num_lines % _LINES_PER_HEADER == 0:

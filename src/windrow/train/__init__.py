@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from windrow.train.metrics import read_metrics
     from windrow.train.records import GameLog, GameRecord
     from windrow.train.replay import Batch, Replay
+    from windrow.train.report import write_report
     from windrow.train.run import IterationReport, TrainingRun
     from windrow.train.selfplay import SelfPlay
     from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
@@ -50,6 +51,7 @@ __all__ = [
     "save_checkpoint",
     "shipped_config",
     "step_rng",
+    "write_report",
 ]
 
 # Name: the module it is in.
@@ -77,6 +79,7 @@ _LAZY = {
     "save_checkpoint": "windrow.train.checkpoint",
     "shipped_config": "windrow.train.config",
     "step_rng": "windrow.train.learner",
+    "write_report": "windrow.train.report",
 }
 _SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "TensorBoard"}
 

@@ -96,8 +96,12 @@ class TrainConfig(Settings):
     backend: str = "auto"
     """What evaluates the network in self-play, a name of `windrow.evaluators.backends.catalog`. "auto" measures;
     a deterministic run takes "torch"."""
+    overlap: bool = True
+    """Learn while the next games are played, so that every core works all the time; the games are then played with
+    weights that are one iteration older. A deterministic run takes turns instead."""
     num_threads: int | None = None
-    """Threads for the network, evaluating and learning. None: one per core this process may use."""
+    """Threads for the network, evaluating and learning together. None: one per core this process may use. With
+    `overlap` half of them evaluate and half learn."""
     checkpoint_every: int = 1
     """Iterations from checkpoint to checkpoint."""
     keep_checkpoints: int = 5
@@ -129,6 +133,7 @@ class TrainConfig(Settings):
         self._check_number("samples_per_position", 0.0, 1e6)
         self._check_integer("min_positions", 1, 2**40)
         self._check_flag("deterministic")
+        self._check_flag("overlap")
         self._check_integer("num_threads", 1, 1024, is_optional=True)
         self._check_integer("checkpoint_every", 1, 2**31 - 1)
         self._check_integer("keep_checkpoints", 1, 2**31 - 1)

@@ -30,6 +30,7 @@ from windrow.errors import CheckpointError, ConfigError, TrainingError
 from windrow.evaluators.loading import load
 from windrow.games.registry import make_game
 from windrow.nets import ResNet, fold
+from windrow.train.background import Background, share_threads
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import TrainConfig
 from windrow.train.learner import Learner, step_rng
@@ -85,8 +86,10 @@ class TrainingRun:
         self.folder, self.config, self.counters = folder, config, counters
         self.game = make_game(config.game, **config.game_options)
         self.net = ResNet.for_game(self.game, seed=config.seed, **config.network.to_dict())
+        self._overlaps = config.overlap and not config.deterministic
+        self._evaluator_threads, learner_threads = share_threads(config.num_threads, overlap=self._overlaps)
         self.learner = Learner(
-            self.net, config.learner, deterministic=config.deterministic, num_threads=config.num_threads
+            self.net, config.learner, deterministic=config.deterministic, num_threads=learner_threads
         )
         if learner_state is not None:
             self.learner.load_state(learner_state)
@@ -208,10 +211,18 @@ class TrainingRun:
         counters = self.counters
         start = perf_counter()
         counters.iteration += 1
-        played = self._play(on_event)
-        learned = self._learn(on_event)
+        learned: dict[str, float] = {}
+        if self._overlaps:
+            with Background(lambda is_wanted: self._learn(on_event, is_wanted)) as learning:
+                records, played = self._play(on_event, start, learning)
+            learned = learning.result()
+            self._take_in(records)
+        else:
+            records, played = self._play(on_event, start, None)
+            self._take_in(records)
+            learned = self._learn(on_event, lambda: True)
         self.evaluator.update(fold(self.net))
-        metrics = {**played, **learned}
+        metrics = {**played, **learned, "replay_positions": len(self.replay)}
         if self._strength is not None and counters.iteration % self.config.evaluate_every == 0:
             metrics |= self._strength.measure()
         counters.total_s += perf_counter() - start
@@ -224,38 +235,49 @@ class TrainingRun:
         self._last |= metrics
         return IterationReport(counters.iteration, metrics, checkpoint)
 
-    def _play(self, on_event: Event) -> dict[str, float]:
+    def _play(
+        self, on_event: Event, iteration_start: float, learning: Background | None
+    ) -> tuple[list[GameRecord], dict[str, float]]:
+        """Games for one iteration, and for as long as the learner works beside it."""
         config, counters, selfplay = self.config, self.counters, self.selfplay
-        log = GameLog(self._log_path(counters.iteration))
-        records = self._recovered
-        self._recovered = []
+        records, self._recovered = self._recovered, []
+        num_wanted = config.games_per_iteration
         before = _numbers(selfplay.stats)
         start = perf_counter()
-        num_wanted = config.games_per_iteration - len(records)
-        with log:
-            if num_wanted > 0:
-                for record in selfplay.play(num_wanted, refill=not config.deterministic):
+        with GameLog(self._log_path(counters.iteration)) as log:
+            if len(records) < num_wanted:
+                # With a learner to wait for, more games than asked for may come.
+                most = num_wanted - len(records) if learning is None else 2**31 - 1
+                for record in selfplay.play(most, refill=not config.deterministic):
                     log.append(record)
                     records.append(record)
-                    on_event("games", {"done": len(records), "of": config.games_per_iteration})
-                    if config.time_limit_s is not None:
-                        elapsed = counters.total_s + perf_counter() - start
-                        if elapsed >= config.time_limit_s:
-                            break
-        self._remember(records)
+                    on_event("games", {"done": len(records), "of": num_wanted})
+                    elapsed = counters.total_s + perf_counter() - iteration_start
+                    is_late = config.time_limit_s is not None and elapsed >= config.time_limit_s
+                    if is_late and learning is not None:
+                        learning.stop()
+                    if is_late or (len(records) >= num_wanted and (learning is None or not learning.is_running)):
+                        break
+            self._positions_by_log[log.path] = _count_positions(records)
         seconds = perf_counter() - start
         stats = {name: value - before[name] for name, value in _numbers(selfplay.stats).items()}
-        self._positions_by_log[log.path] = positions = _count_positions(records)
-        counters.games += len(records)
-        counters.positions += positions
         counters.moves += int(stats["moves"])
         counters.simulations += int(stats["simulations"])
         counters.nn_positions += int(stats["nn_positions"])
-        counters.samples_owed += positions * config.samples_per_position
         counters.next_game = selfplay.next_game
         counters.resign_margins = selfplay.resignation.margins
         counters.selfplay_s += seconds
-        return self._describe_games(records, stats, seconds)
+        return records, self._describe_games(records, stats, seconds)
+
+    def _take_in(self, records: list[GameRecord]) -> None:
+        """Let the learner have these games."""
+        positions = _count_positions(records)
+        self._remember(records)
+        self.counters.games += len(records)
+        self.counters.positions += positions
+        self.counters.samples_owed += positions * self.config.samples_per_position
+        if len(self.replay) < self.config.min_positions:
+            self.counters.samples_owed = 0.0
 
     def _describe_games(self, records: list[GameRecord], stats: dict[str, float], seconds: float) -> dict[str, float]:
         num_games = max(len(records), 1)
@@ -273,20 +295,17 @@ class TrainingRun:
             "repeated_games": stats["repeated_games"] / num_games,
             "resigned_games": sum(record.resigned_by >= 0 for record in records) / num_games,
             "policy_lag": max((version - record.versions[0] for record in records), default=0),
-            "replay_positions": len(self.replay),
         }
 
-    def _learn(self, on_event: Event) -> dict[str, float]:
+    def _learn(self, on_event: Event, is_wanted: Callable[[], bool]) -> dict[str, float]:
+        """Take the samples that are owed, as long as that is wanted."""
         config, counters = self.config, self.counters
         start = perf_counter()
-        if len(self.replay) < config.min_positions:
-            counters.samples_owed = 0.0
-            return {"learn_s": 0.0}
         batch_size = config.learner.batch_size
-        num_steps = int(counters.samples_owed // batch_size)
-        counters.samples_owed -= num_steps * batch_size
+        num_wanted = int(counters.samples_owed // batch_size)
+        num_steps = 0
         sums: dict[str, float] = {}
-        for step in range(num_steps):
+        while num_steps < num_wanted and is_wanted():
             batch = self.replay.sample(batch_size, step_rng(config.seed, counters.steps))
             try:
                 measured = self.learner.step(batch, progress=self.progress)
@@ -294,9 +313,11 @@ class TrainingRun:
                 last = latest_checkpoint(self.folder)
                 raise TrainingError(f"{error}. The last good checkpoint is {last}") from error
             counters.steps += 1
+            counters.samples_owed -= batch_size
+            num_steps += 1
             for name, value in measured.items():
                 sums[name] = sums.get(name, 0.0) + value
-            on_event("steps", {"done": step + 1, "of": num_steps, "loss": measured["loss"]})
+            on_event("steps", {"done": num_steps, "of": num_wanted, "loss": measured["loss"]})
         counters.learn_s += (seconds := perf_counter() - start)
         means = {name: value / num_steps for name, value in sums.items()}
         return {"learn_s": seconds, "samples_per_s": num_steps * batch_size / seconds if seconds else 0.0, **means}
@@ -392,7 +413,7 @@ class TrainingRun:
             game=self.game,
             backend=backend,
             batch=config.selfplay.num_slots * (config.search.leaves_per_tree or 1),
-            num_threads=config.num_threads,
+            num_threads=self._evaluator_threads,
             max_update_s=_MAX_UPDATE_S if backend == "auto" else None,
         )
 

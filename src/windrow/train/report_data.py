@@ -1,0 +1,182 @@
+"""What a run's folder says, read for a report: only the settings must be there, and what is missing is noted."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from windrow.errors import CheckpointError, ConfigError, WindrowError
+from windrow.games.native import NativeGame
+from windrow.games.registry import make_game
+from windrow.train.config import read_settings
+from windrow.train.metrics import read_metrics
+from windrow.train.records import GameLog, GameRecord
+
+_MAX_GAMES = 2000
+"""Games read at most, the newest: enough for shares of moves within a percent or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedGame:
+    """A game without what it is learned from, which is most of its bytes.
+
+    iteration: in which it ended.
+    number: which game of the run.
+    initial: the bytes of the state in which the first move was played.
+    actions: [T] the moves.
+    values: [T] what the search thought of the position, for the player to move.
+    returns: [players] the result.
+    resigned_by: who resigned, or -1.
+    """
+
+    iteration: int
+    number: int
+    initial: bytes
+    actions: list[int]
+    values: list[float]
+    returns: list[float]
+    resigned_by: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFacts:
+    """The newest checkpoint.
+
+    path: its folder, from the run's.
+    version: of windrow, with the commit where it is known.
+    num_weights: of the network.
+    """
+
+    path: str
+    version: str
+    num_weights: int
+
+
+@dataclass(slots=True)
+class RunData:
+    """A run, as far as its folder tells.
+
+    folder: its folder.
+    settings: what is in config.json.
+    game: the game; None if this windrow cannot make it.
+    metrics: one dictionary per iteration, finite numbers only, each with "iteration".
+    games: the newest games, the newest iteration first.
+    checkpoint: the newest; None if there is none that can be used.
+    notes: what is missing or damaged, in sentences.
+    """
+
+    folder: Path
+    settings: dict[str, Any]
+    game: NativeGame | None = None
+    metrics: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+    games: list[PlayedGame] = field(default_factory=list[PlayedGame])
+    checkpoint: CheckpointFacts | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The newest value of each metric."""
+        return {name: value for line in self.metrics for name, value in line.items()}
+
+    def section(self, name: str) -> dict[str, Any]:
+        """One section of the settings; empty if it is not there."""
+        found = self.settings.get(name)
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def read_run(folder: Path) -> RunData:
+    """All that a report needs of a run.
+
+    Raises:
+        ConfigError: the folder holds no run.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"there is no run in {folder}: it is not a folder")
+    if not (folder / "config.json").exists():
+        raise ConfigError(f"{folder} holds no run: there is no config.json in it")
+    run = RunData(folder, read_settings(folder / "config.json"))
+    try:
+        run.game = make_game(str(run.settings.get("game")), **run.section("game_options"))
+    except (WindrowError, TypeError) as error:
+        run.notes.append(f"The game cannot be made, so no games are shown: {error}")
+    _read_metrics(run)
+    _read_checkpoint(run)
+    _read_games(run)
+    return run
+
+
+def _read_metrics(run: RunData) -> None:
+    try:
+        lines: list[Any] = list(read_metrics(run.folder))
+    except (CheckpointError, UnicodeDecodeError) as error:
+        run.notes.append(f"The metrics cannot be read: {error}")
+        return
+    for line in lines:
+        if isinstance(line, Mapping):
+            numbers = _finite_numbers(cast("Mapping[str, Any]", line))
+            if "iteration" in numbers:
+                run.metrics.append(numbers)
+
+
+def _finite_numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, value in line.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
+def _read_checkpoint(run: RunData) -> None:
+    try:
+        from windrow.train.checkpoint import latest_checkpoint, load_model
+    except ModuleNotFoundError as error:
+        run.notes.append(f"Checkpoints are not looked at, for {error.name} is not installed.")
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            if (path := latest_checkpoint(run.folder)) is not None:
+                model = load_model(path)
+                version, commit = model.metadata.get("windrow"), model.metadata.get("commit")
+                run.checkpoint = CheckpointFacts(
+                    path=path.relative_to(run.folder).as_posix(),
+                    version=f"{version} ({_shorten(str(commit))})" if commit else str(version),
+                    num_weights=sum(int(weights.numel()) for weights in model.net.parameters()),
+                )
+        except CheckpointError as error:
+            run.notes.append(f"The newest checkpoint cannot be used: {error}")
+    run.notes += [text[:1].upper() + text[1:] for text in (str(warning.message) for warning in caught)]
+
+
+def _shorten(commit: str) -> str:
+    revision, space, rest = commit.partition(" ")
+    return f"{revision[:10]}{space}{rest}"
+
+
+def _read_games(run: RunData) -> None:
+    """The newest games, those of a damaged log as far as it is whole."""
+    paths = [path for path in (run.folder / "games").glob("*.games") if path.stem.isdigit()]
+    for path in sorted(paths, key=lambda path: int(path.stem), reverse=True):
+        if len(run.games) >= _MAX_GAMES:
+            return
+        try:
+            for record in GameLog.iterate(path):
+                run.games.append(_without_targets(record, int(path.stem)))
+        except CheckpointError as error:
+            run.notes.append(f"Some games are left out: {error}")
+
+
+def _without_targets(record: GameRecord, iteration: int) -> PlayedGame:
+    return PlayedGame(
+        iteration=iteration,
+        number=record.number,
+        initial=record.initial,
+        actions=record.actions.tolist(),
+        values=record.root_value.tolist(),
+        returns=record.returns.tolist(),
+        resigned_by=record.resigned_by,
+    )
