@@ -26,6 +26,7 @@ namespace {
 using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using ConstLogits = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstValues = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstNumbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstStates = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A batch that is out, as Python holds it.
@@ -247,6 +248,24 @@ void bind_forest(nb::module_& m) {
           nb::sig("def seconds(self) -> tuple[float, float, float]"),
           "Seconds spent so far in select, encode and complete.");
   bind_roots(m, bound_class);
+
+  m.def(
+      "uniforms",
+      [](uint64_t seed, const ConstNumbers& trees, const ConstNumbers& moves, uint32_t purpose, uint32_t lane) {
+        const size_t count = trees.shape(0);
+        if (moves.shape(0) != count) throw std::invalid_argument("trees and moves must be of one length");
+        std::vector<double> draws;
+        draws.reserve(count);
+        for (size_t i = 0; i < count; ++i) {
+          const RandomKey key{seed, trees.data()[i], moves.data()[i]};
+          draws.push_back(Stream(key, static_cast<Purpose>(purpose), lane).next_uniform());
+        }
+        return to_array<double>(std::move(draws), count);
+      },
+      "seed"_a, "trees"_a, "moves"_a, "purpose"_a, "lane"_a,
+      nb::sig("def uniforms(seed: int, trees: NDArray[numpy.uint32], moves: NDArray[numpy.uint32], purpose: int, lane: "
+              "int) -> NDArray[numpy.float64]"),
+      "The first number of many streams; `windrow.numerics.uniforms`.");
 
   m.def(
       "evaluate_by_rollout",

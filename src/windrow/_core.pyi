@@ -274,6 +274,9 @@ class NodeView:
     @property
     def edges_in_flight(self) -> NDArray[numpy.int32]: ...
 
+def uniforms(seed: int, trees: NDArray[numpy.uint32], moves: NDArray[numpy.uint32], purpose: int, lane: int) -> NDArray[numpy.float64]:
+    """The first number of many streams; `windrow.numerics.uniforms`."""
+
 def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, num_rollouts: int, seed: int) -> NDArray[numpy.float32]:
     """
     The mean result of random games from each state, for the player to move there.

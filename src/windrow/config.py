@@ -59,7 +59,7 @@ class SearchConfig(Settings):
     """Weight of the noise that decides which actions are considered. 0 for play; self-play uses 1."""
     gumbel_visit_offset: float = 50.0
     """Values count as if every action had this many more visits."""
-    gumbel_value_scale: float = 0.5
+    gumbel_value_scale: float = 0.25
     """Weight of a value, from -1 to 1, per visit of the most visited action against the logarithm of the prior."""
 
     # --- Many leaves at once ----------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from windrow import _core
+
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _F = np.float32
@@ -96,26 +98,7 @@ def uniforms(
     seed: int, trees: npt.NDArray[Any], moves: npt.NDArray[Any], purpose: Purpose, lane: int = 0
 ) -> npt.NDArray[np.float64]:
     """The first number of many streams at once: `Stream(seed, tree, move, purpose, lane).next_uniform()` for each."""
-    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    words: list[Any] = [
-        np.zeros(len(trees), np.uint64),
-        np.full(len(trees), int(purpose) | lane << 8, np.uint64),
-        moves.astype(np.uint64) & mask,
-        trees.astype(np.uint64) & mask,
-    ]
-    key0, key1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
-    for _ in range(10):
-        product0 = np.multiply(words[0], np.uint64(0xD2511F53), dtype=np.uint64)
-        product1 = np.multiply(words[2], np.uint64(0xCD9E8D57), dtype=np.uint64)
-        words = [
-            (product1 >> shift) ^ words[1] ^ np.uint64(key0),
-            product1 & mask,
-            (product0 >> shift) ^ words[3] ^ np.uint64(key1),
-            product0 & mask,
-        ]
-        key0, key1 = (key0 + 0x9E3779B9) & 0xFFFFFFFF, (key1 + 0xBB67AE85) & 0xFFFFFFFF
-    bits: npt.NDArray[np.float64] = ((words[1] << shift | words[0]) >> np.uint64(12)).astype(np.float64)
-    return np.add(bits * 2.0**-52, 2.0**-53, dtype=np.float64)
+    return _core.uniforms(seed, trees.astype(np.uint32), moves.astype(np.uint32), int(purpose), lane)
 
 
 class Stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def small(**changes: Any) -> TrainConfig:
         "samples_per_position": 3.0,
         "backend": "torch",
         "num_threads": 1,
+        "overlap": False,
         "network": {"channels": 8, "blocks": 1},
         "search": {"num_simulations": 12},
         "selfplay": {"num_slots": 16},
@@ -93,17 +95,20 @@ def test_only_games_in_progress_are_lost(tmp_path: Path):
 def test_a_torn_log_and_several_iterations_behind_the_checkpoint(tmp_path: Path):
     """With a checkpoint every third iteration, games of the others are carried into the next."""
     folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=3, checkpoint_every=3)))
+    before = counters(folder)["games"]
     run = TrainingRun.resume(folder, {"num_iterations": 6})
     for _, report in zip(range(2), run.iterations(), strict=False):
         assert report.checkpoint is None
     run.close()
     torn = folder / "games" / "000005.games"
+    num_whole = len(GameLog.read(torn))
     torn.write_bytes(torn.read_bytes()[:-5])
-    kept = len(GameLog.read(folder / "games" / "000004.games")) + 23
+    assert len(GameLog.read(torn)) == num_whole - 1
+    kept = len(GameLog.read(folder / "games" / "000004.games")) + num_whole - 1
     run = TrainingRun.resume(folder)
     assert run.counters.iteration == 3
     report = next(iter(run.iterations()))
-    assert report.iteration == 4 and run.counters.games == 72 + kept
+    assert report.iteration == 4 and run.counters.games == before + kept
     assert not torn.exists()
     finish(run)
     assert counters(folder)["iteration"] == 6
@@ -153,16 +158,48 @@ def test_learning_is_bounded_by_what_was_played(tmp_path: Path):
     assert run.counters.steps * 32 > 2.0 * run.counters.positions  # less the first ones, before min_positions
 
 
-def test_a_loss_that_is_not_a_number_names_the_last_good_checkpoint(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=2))
+def test_learning_beside_playing(tmp_path: Path):
+    """With `overlap` an iteration has at least the games asked for, and learns from those before it."""
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True))
+    kinds: set[str] = set()
+    reports = list(run.iterations(lambda kind, numbers: kinds.add(f"{kind} {threading.current_thread().name}")))
+    assert kinds == {"games MainThread", "steps windrow-learner"}
+    assert "loss" not in reports[0].metrics and reports[-1].metrics["loss"] > 0
+    assert run.counters.games >= 5 * 24
+    assert 0 < run.counters.steps * 32 <= 3.0 * run.counters.positions
+    run.close()
+    again = TrainingRun.resume(tmp_path / "run", {"num_iterations": 6})
+    assert again.counters == run.counters
+    next(iter(again.iterations()))
+    again.close()
+
+
+def test_an_interrupt_ends_the_learner_too(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True))
+    num_games = 0
+
+    def interrupt(kind: str, numbers: dict[str, float]) -> None:
+        nonlocal num_games
+        num_games += kind == "games"
+        if num_games == 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run.iterations(interrupt))
+    assert not any(thread.name == "windrow-learner" for thread in threading.enumerate())
+    run.close()
+    assert TrainingRun.resume(tmp_path / "run").counters.iteration >= 1
+
+
+def test_an_error_of_the_learner_is_raised(tmp_path: Path):
+    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True, learner={"batch_size": 32}))
     reports = run.iterations()
     next(reports)
     with torch.no_grad():
         next(iter(run.net.parameters())).fill_(float("nan"))
-    with pytest.raises((TrainingError, Exception), match=r"checkpoints/000001|not a number|finite|nan"):
+    with pytest.raises(TrainingError, match=r"learning failed.*The last good checkpoint is .*000001"):
         next(reports)
     run.close()
-    assert TrainingRun.resume(tmp_path / "run").counters.iteration == 1
 
 
 def test_bad_folders(tmp_path: Path):

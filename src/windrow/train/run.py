@@ -271,11 +271,15 @@ class TrainingRun:
 
     def _take_in(self, records: list[GameRecord]) -> None:
         """Let the learner have these games."""
+        config = self.config
         positions = _count_positions(records)
         self._remember(records)
         self.counters.games += len(records)
         self.counters.positions += positions
-        self.counters.samples_owed += positions * self.config.samples_per_position
+        # Games beyond those asked for were played while a slow learner was waited for. They are welcome, but if they
+        # gave it more to do, every iteration would be longer than the one before.
+        share = min(1.0, config.games_per_iteration / max(len(records), 1))
+        self.counters.samples_owed += share * positions * config.samples_per_position
         if len(self.replay) < self.config.min_positions:
             self.counters.samples_owed = 0.0
 

@@ -50,6 +50,7 @@ class _Slot:
     ply: int
     first_version: int
     watch: Watch
+    player: int  # to move
     is_full: bool = True
     actions: list[int] = field(default_factory=list[int])
     is_recorded: list[bool] = field(default_factory=list[bool])
@@ -250,7 +251,6 @@ class SelfPlay:
             counted = visits.sum(axis=1, keepdims=True)
             policies = np.where(counted > 0, visits / np.maximum(counted, 1), priors).astype(np.float32)
             actions = self._draw(policies, slots)
-        players = self._to_play(forest.root_states(trees))
         forest.advance_many(trees, actions)
         states = forest.root_states(trees)
         to_play = self._to_play(states)
@@ -264,7 +264,7 @@ class SelfPlay:
             if slot.is_full:
                 slot.policies.append(half[row])
             slot.ply += 1
-            player = int(players[row])
+            player, slot.player = slot.player, int(to_play[row])
             resigns = self.config.resign_below is not None and self.resignation.would_resign(slot.watch, player, value)
             if to_play[row] == TERMINAL:
                 returns = self._returns(states[row])
@@ -344,7 +344,9 @@ class SelfPlay:
             self._next_game += 1
             state, ply = self._opening(number)
             is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
-            self._slots[tree] = _Slot(number, state, ply, self.version, Watch(is_checked))
+            self._slots[tree] = _Slot(
+                number, state, ply, self.version, Watch(is_checked), self.game.native.to_play(state)
+            )
             started.append(tree)
             initial.append(state)
         if started:
@@ -366,9 +368,8 @@ class SelfPlay:
         else:
             is_full = np.ones(len(slots), bool)
         budgets = np.where(is_full, search.num_simulations or 0, config.fast_simulations).astype(np.int64)
-        self._forest.begin_many(
-            trees, budgets, numbers.astype(np.uint32), plies.astype(np.uint32), is_full, self._port.version
-        )
+        keys, moves = numbers.astype(np.uint32), plies.astype(np.uint32)
+        self._forest.begin_many(trees, budgets, keys, moves, is_full, self._port.version)
 
     def _opening(self, number: int) -> tuple[bytes, int]:
         """Where a game starts, and how many random moves led there."""
