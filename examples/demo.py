@@ -54,8 +54,12 @@ def demonstrate(options: argparse.Namespace) -> int:
     if (options.run / "config.json").exists():
         shutil.rmtree(options.run)
     run = TrainingRun.create(options.run, config)
-    before = score(run, "untrained")
-    was_interrupted = train(run)
+    before, was_interrupted = None, False
+    try:
+        before = score(run, "untrained")
+        train(run)
+    except KeyboardInterrupt:
+        was_interrupted = True
     print()
     print_facts(facts_of(run))
     print()
@@ -69,15 +73,11 @@ def demonstrate(options: argparse.Namespace) -> int:
     return 130 if was_interrupted else 0
 
 
-def train(run: TrainingRun) -> bool:
-    """Until the time is up; whether somebody was impatient."""
+def train(run: TrainingRun) -> None:
+    """Until the time is up."""
     with TrainingDisplay(run) as display:
-        try:
-            for report in run.iterations(display.on_event):
-                display.on_iteration(report)
-        except KeyboardInterrupt:
-            return True
-    return False
+        for report in run.iterations(display.on_event):
+            display.on_iteration(report)
 
 
 def facts_of(run: TrainingRun) -> dict[str, str]:
@@ -86,8 +86,9 @@ def facts_of(run: TrainingRun) -> dict[str, str]:
     alone = network_rate(run)
     rate = summary["nn_positions_per_s"]
     return {
-        "games played": f"{summary['games']:,} in {summary['iterations']} iterations, {summary['steps']:,} learning steps",
-        "time": f"{summary['selfplay_s']:.0f} s of self-play, {summary['learn_s']:.0f} s of learning",
+        "games played": f"{summary['games']:,} in {summary['iterations']} iterations",
+        "time": f"{summary['selfplay_s']:.0f} s of self-play; {summary['learn_s']:.0f} s of learning beside it, "
+        f"{summary['steps']:,} steps",
         "simulations": f"{summary['simulations_per_s']:,.0f} a second",
         "network": f"{rate:,.0f} positions a second in self-play, {rate / alone:.0%} of what it does alone "
         f"({alone:,.0f} on {summary['backend']})",
@@ -119,18 +120,24 @@ def ask_solver(run: TrainingRun, player: Any) -> Any:
         return score_player(player, positions, progress=bar.update)
 
 
+def in_words(share: Any) -> str:
+    """A share with its standard error."""
+    return f"{share.share:.1%} ± {share.standard_error:.1%}"
+
+
 def show_strength(run: TrainingRun, before: Any, num_games: int) -> None:
     """What the solver says of it, and a match."""
     after = score(run, "trained")
     yardstick = ask_solver(run, make_player(run.game, YARDSTICK))
-    names = [f"before, {SIMULATIONS} simulations", f"after, {SIMULATIONS} simulations", YARDSTICK]
+    results = {
+        f"before, {SIMULATIONS} simulations": before,
+        f"after, {SIMULATIONS} simulations": after,
+        YARDSTICK: yardstick,
+    }
     rows = [
-        (
-            name,
-            *(f"{phase.share:.1%}" for phase in result.phases.values()),
-            f"{result.overall.share:.1%} ± {result.overall.standard_error:.1%}",
-        )
-        for name, result in zip(names, (before, after, yardstick), strict=True)
+        (name, *(in_words(phase) for phase in result.phases.values()), in_words(result.overall))
+        for name, result in results.items()
+        if result is not None
     ]
     header = ("Moves that keep the result", *(f"stones {phase}" for phase in after.phases), "all")
     print_table(header, rows)

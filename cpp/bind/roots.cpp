@@ -4,6 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -182,6 +186,64 @@ nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
   return nb::make_tuple(to_array(std::move(policies), count, width), to_array(std::move(actions), count));
 }
 
+// The action that a draw from `policy` to the power of 1/temperature gives; at temperature 0 the first of the best.
+int32_t draw_action(std::span<const float> policy, double temperature, double draw) {
+  const float highest = *std::max_element(policy.begin(), policy.end());
+  if (temperature == 0.0) {
+    return static_cast<int32_t>(std::find(policy.begin(), policy.end(), highest) - policy.begin());
+  }
+  // Scaled first, so that a small temperature cannot overflow.
+  std::vector<double> cumulative;
+  double total = 0.0;
+  for (const float share : policy) {
+    const double weight = static_cast<double>(share) / static_cast<double>(highest);
+    total += temperature == 1.0 ? weight : std::pow(weight, 1.0 / temperature);
+    cumulative.push_back(total);
+  }
+  // Below the actual sum, so that rounding can neither run past the end nor hit an impossible action.
+  const auto above = std::upper_bound(cumulative.begin(), cumulative.end(), draw * total);
+  return static_cast<int32_t>(above - cumulative.begin());
+}
+
+// What self-play needs of searches that have ended: policies to learn [trees, A], values for the player to move
+// [trees], and actions to play [trees]. A PUCT root's policy is its visits, and its action is drawn from them; a Gumbel
+// root has its own.
+nb::tuple harvest(BoundForest& bound, const Column<int32_t>& trees, const Column<double>& temperatures,
+                  const Column<uint32_t>& keys, const Column<uint32_t>& moves) {
+  check_length(trees, temperatures);
+  check_length(trees, keys);
+  check_length(trees, moves);
+  const Holding holding(bound);
+  const ForestOptions& options = bound.forest.options();
+  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_actions);
+  std::vector<float> policies(count * width), values(count);
+  std::vector<int32_t> chosen(count);
+  for (size_t row = 0; row < count; ++row) {
+    const Tree& tree = planted_tree(bound, trees.data()[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind != NodeKind::kExpanded) throw std::logic_error("a search that has ended is needed");
+    values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
+    const std::span<const uint16_t> actions = tree.actions(root);
+    const std::span<float> policy(policies.data() + row * width, width);
+    if (options.gumbel.max_considered > 0) {
+      const std::vector<float> improved = tree.gumbel_policy();
+      for (size_t edge = 0; edge < actions.size(); ++edge) policy[actions[edge]] = improved[edge];
+      chosen[row] = tree.gumbel_action();
+      continue;
+    }
+    const int32_t num_visits = root.visits - 1;
+    for (size_t edge = 0; edge < actions.size(); ++edge) {
+      policy[actions[edge]] = num_visits > 0 && root.is_open
+                                  ? static_cast<float>(static_cast<double>(tree.visits(root)[edge]) / num_visits)
+                                  : tree.priors(root)[edge];
+    }
+    const RandomKey key{options.seed, keys.data()[row], moves.data()[row]};
+    chosen[row] = draw_action(policy, temperatures.data()[row], Stream(key, Purpose::kMove, 0).next_uniform());
+  }
+  return nb::make_tuple(to_array(std::move(policies), count, width), to_array(std::move(values), count),
+                        to_array(std::move(chosen), count));
+}
+
 // Sums over trees of what their searches did.
 nb::dict totals(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
@@ -266,6 +328,11 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
            nb::sig("def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], "
                    "NDArray[numpy.int32]]"),
            "Improved policies [trees, A] and the actions to play [trees].")
+      .def("harvest", &harvest, "trees"_a, "temperatures"_a, "keys"_a, "moves"_a,
+           nb::sig("def harvest(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: "
+                   "NDArray[numpy.uint32], moves: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], "
+                   "NDArray[numpy.float32], NDArray[numpy.int32]]"),
+           "Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].")
       .def("totals", &totals, "trees"_a, nb::sig("def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]"),
            "What the searches of `trees` did since they began, summed.")
       .def("node", &node_at, "tree"_a, "actions"_a,

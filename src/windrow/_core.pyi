@@ -215,6 +215,11 @@ class Forest:
     def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32]]:
         """Improved policies [trees, A] and the actions to play [trees]."""
 
+    def harvest(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], moves: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32]]:
+        """
+        Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].
+        """
+
     def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]:
         """What the searches of `trees` did since they began, summed."""
 

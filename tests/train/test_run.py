@@ -187,8 +187,15 @@ def test_an_interrupt_ends_the_learner_too(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         list(run.iterations(interrupt))
     assert not any(thread.name == "windrow-learner" for thread in threading.enumerate())
+    done, games = run.counters.iteration, run.counters.games
+    assert done >= 1
+    # The same run goes on with the games it had; so does another process.
+    list(run.iterations())
     run.close()
-    assert TrainingRun.resume(tmp_path / "run").counters.iteration >= 1
+    assert run.counters.iteration == 5 and run.counters.games >= games + (5 - done) * 24
+    assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == [1, 2, 3, 4, 5]
+    logged = sum(len(GameLog.read(path)) for path in (tmp_path / "run" / "games").iterdir())
+    assert logged <= run.counters.games
 
 
 def test_an_error_of_the_learner_is_raised(tmp_path: Path):

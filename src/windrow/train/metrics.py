@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from windrow.errors import CheckpointError
 
@@ -52,9 +52,9 @@ class MetricsLog:
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, float]]:
-    """The metrics of a run, one dictionary per iteration; a line torn by a kill is left out."""
+    """The metrics of a run, one dictionary per iteration; a line that is none, torn by a kill say, is left out."""
     try:
-        text = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8")
+        text = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -62,9 +62,11 @@ def read_metrics(folder: str | Path) -> list[dict[str, float]]:
     lines: list[dict[str, float]] = []
     for line in text.splitlines():
         try:
-            lines.append(json.loads(line))
-        except ValueError:  # noqa: PERF203 - a torn line is rare
+            read: Any = json.loads(line)
+        except ValueError:
             continue
+        if isinstance(read, dict) and "iteration" in read:
+            lines.append(cast("dict[str, float]", read))
     return lines
 
 

@@ -166,7 +166,13 @@ class TrainingRun:
     def iterations(self, on_event: Event | None = None) -> Iterator[IterationReport]:
         """Iterate until a limit is reached or `stop` is called."""
         while not self.is_over and not self._stop_requested:
-            yield self._iterate(on_event or _ignore)
+            self.counters.iteration += 1
+            try:
+                report = self._iterate(on_event or _ignore)
+            except BaseException:
+                self.counters.iteration -= 1  # whoever goes on does this one again, with the games it has
+                raise
+            yield report
 
     @property
     def progress(self) -> float:
@@ -210,7 +216,6 @@ class TrainingRun:
     def _iterate(self, on_event: Event) -> IterationReport:
         counters = self.counters
         start = perf_counter()
-        counters.iteration += 1
         learned: dict[str, float] = {}
         if self._overlaps:
             with Background(lambda is_wanted: self._learn(on_event, is_wanted)) as learning:
@@ -227,12 +232,13 @@ class TrainingRun:
             metrics |= self._strength.measure()
         counters.total_s += perf_counter() - start
         metrics |= {"total_s": counters.total_s, "games": counters.games, "steps": counters.steps}
+        # Before the checkpoint: a line too many is dropped by a resume, one that is missing stays so.
+        self.metrics.write(counters.iteration, metrics)
+        self._last |= metrics
         checkpoint = None
         is_last = self.is_over or self._stop_requested
         if counters.iteration % self.config.checkpoint_every == 0 or is_last:
             checkpoint = self._save(metrics)
-        self.metrics.write(counters.iteration, metrics)
-        self._last |= metrics
         return IterationReport(counters.iteration, metrics, checkpoint)
 
     def _play(
@@ -240,7 +246,7 @@ class TrainingRun:
     ) -> tuple[list[GameRecord], dict[str, float]]:
         """Games for one iteration, and for as long as the learner works beside it."""
         config, counters, selfplay = self.config, self.counters, self.selfplay
-        records, self._recovered = self._recovered, []
+        records = self._recovered  # until all is well: after an interrupt they are still there
         num_wanted = config.games_per_iteration
         before = _numbers(selfplay.stats)
         start = perf_counter()
@@ -259,6 +265,7 @@ class TrainingRun:
                     if is_late or (len(records) >= num_wanted and (learning is None or not learning.is_running)):
                         break
             self._positions_by_log[log.path] = _count_positions(records)
+        self._recovered = []
         seconds = perf_counter() - start
         stats = {name: value - before[name] for name, value in _numbers(selfplay.stats).items()}
         counters.moves += int(stats["moves"])

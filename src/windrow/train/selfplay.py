@@ -244,13 +244,9 @@ class SelfPlay:
         totals = forest.totals(trees)
         stats.simulations += totals["simulations"]
         stats.evaluations += totals["evaluations"]
-        visits, priors, _, values = forest.roots(trees)
-        if self.search.root == "gumbel":
-            policies, actions = forest.gumbel_roots(trees)
-        else:
-            counted = visits.sum(axis=1, keepdims=True)
-            policies = np.where(counted > 0, visits / np.maximum(counted, 1), priors).astype(np.float32)
-            actions = self._draw(policies, slots)
+        keys, plies = self._keys(slots)
+        warm = np.where(plies < self.config.temperature_plies, self.search.temperature, self.config.late_temperature)
+        policies, values, actions = forest.harvest(trees, warm, keys, plies)
         forest.advance_many(trees, actions)
         states = forest.root_states(trees)
         to_play = self._to_play(states)
@@ -286,20 +282,6 @@ class SelfPlay:
         if num_over:
             forest.uproot_many(trees[~goes_on])
             self._start_games(trees[~goes_on])
-
-    def _draw(self, policies: npt.NDArray[np.float32], slots: list[_Slot]) -> IntArray:
-        """An action for each row, drawn at the temperature of its ply."""
-        config = self.config
-        numbers, plies = np.array([slot.number for slot in slots]), np.array([slot.ply for slot in slots])
-        warm = np.where(plies < config.temperature_plies, self.search.temperature, config.late_temperature)
-        # Scaled first, so that a small temperature cannot overflow; at 0 only the first of the best is left.
-        weights = policies.astype(np.float64) / policies.max(axis=1, keepdims=True)
-        powers = weights ** (1.0 / np.maximum(warm, 1e-9))[:, None]
-        best = np.zeros(weights.shape)
-        best[np.arange(len(slots)), weights.argmax(axis=1)] = 1.0
-        cumulative: npt.NDArray[np.float64] = np.cumsum(np.where(warm[:, None] > 0, powers, best), axis=1)
-        draws = uniforms(self.search.seed, numbers, plies, Purpose.MOVE) * cumulative[:, -1]
-        return (cumulative <= draws[:, None]).sum(axis=1).astype(np.int32)
 
     def _finish(self, slot: _Slot, returns: list[float], *, resigned_by: int) -> None:
         actions = np.array(slot.actions, np.uint16)
@@ -360,16 +342,15 @@ class SelfPlay:
             return
         config, search = self.config, self.search
         slots = [self._slots[int(tree)] for tree in trees]
-        numbers, plies = np.array([slot.number for slot in slots]), np.array([slot.ply for slot in slots])
+        keys, plies = self._keys(slots)
         if config.full_fraction < 1.0:
-            is_full = uniforms(search.seed, numbers, plies, Purpose.PLAYOUT_CAP) < config.full_fraction
+            is_full = uniforms(search.seed, keys, plies, Purpose.PLAYOUT_CAP) < config.full_fraction
             for slot, full in zip(slots, is_full.tolist(), strict=True):
                 slot.is_full = full
         else:
             is_full = np.ones(len(slots), bool)
         budgets = np.where(is_full, search.num_simulations or 0, config.fast_simulations).astype(np.int64)
-        keys, moves = numbers.astype(np.uint32), plies.astype(np.uint32)
-        self._forest.begin_many(trees, budgets, keys, moves, is_full, self._port.version)
+        self._forest.begin_many(trees, budgets, keys, plies, is_full, self._port.version)
 
     def _opening(self, number: int) -> tuple[bytes, int]:
         """Where a game starts, and how many random moves led there."""
@@ -386,6 +367,13 @@ class SelfPlay:
         return state, num_moves
 
     # --- Small things -----------------------------------------------------------------------------------------
+
+    def _keys(self, slots: list[_Slot]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """The keys of the random numbers of the present moves: number of the game, and ply."""
+        return (
+            np.array([slot.number & 0xFFFFFFFF for slot in slots], np.uint32),
+            np.array([slot.ply for slot in slots], np.uint32),
+        )
 
     def _uniform(self, number: int, purpose: Purpose, *, move: int = 0) -> float:
         return Stream(self.search.seed, number & 0xFFFFFFFF, move, purpose, 0).next_uniform()

@@ -1,0 +1,140 @@
+"""`windrow train` and `windrow selfplay`: small runs, resumed, interrupted, and asked for impossible things."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_cases import run, run_json
+
+pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from windrow.train import GameLog
+
+SMALL = (
+    *("--games", "16", "--sims", "8", "--slots", "8", "--channels", "8", "--blocks", "1", "--batch-size", "16"),
+    *("--backend", "torch", "--threads", "1", "--set", "min_positions=20", "--set", "overlap=false"),
+)
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_train_resume_and_the_folders_name() -> None:
+    first = run_json("train", "tictactoe", "--iterations", "2", *SMALL)
+    assert (first["run"], first["games"], first["iterations"]) == ("runs/tictactoe", 32, 2)
+    assert first["steps"] > 0 and first["loss"] > 0
+    again = run_json("train", "--resume", "runs/tictactoe", "--iterations", "3")
+    assert (again["games"], again["iterations"]) == (48, 3)
+    assert run_json("train", "tictactoe", "--iterations", "1", *SMALL)["run"] == "runs/tictactoe-2"
+
+
+def test_the_display_is_a_line_per_iteration() -> None:
+    code, out, err = run("train", "tictactoe", "--iterations", "2", *SMALL)
+    assert code == 0
+    assert "windrow train --resume runs/tictactoe" in out and "windrow play tictactoe runs/tictactoe" in out
+    lines = [line.split() for line in err.splitlines()]
+    assert [line[0] for line in lines if line and line[0] in ("1", "2")] == ["1", "2"]
+
+
+def test_nothing_is_kept_on_request() -> None:
+    document = run_json("train", "tictactoe", "--iterations", "1", *SMALL, "--no-save")
+    assert document["games"] == 16 and "run" not in document
+    assert not Path("runs").exists()
+    code, _, err = run("train", "tictactoe", "--no-save", "--run", "x")
+    assert code == 1 and "--no-save keeps nothing" in err
+
+
+def test_a_config_file_and_what_goes_before_it() -> None:
+    Path("mine.toml").write_text('game = "tictactoe"\nnum_iterations = 5\n[search]\nnum_simulations = 4\n')
+    document = run_json(
+        "train", "mine.toml", "--iterations", "1", "--run", "here", *SMALL, "--set", "search.c_puct=2.5"
+    )
+    assert document["iterations"] == 1
+    config = json.loads(Path("here/config.json").read_text())
+    assert (config["search"]["num_simulations"], config["search"]["c_puct"]) == (8, 2.5)
+    assert config["search"]["dirichlet_fraction"] == 0.25  # training explores unless told otherwise
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("chess",), "there is no config for 'chess'"),
+        ((), "name a game or a config"),
+        (("tictactoe", "--resume", "runs/x"), "one of the two"),
+        (("--resume", "nowhere"), "nowhere holds no run"),
+        (("missing.toml",), "cannot read missing.toml"),
+        (("bad.toml",), "bad.toml cannot be read"),
+        (("unknown.toml",), r"in [search]: there is no setting 'c_put'"),
+        (("tictactoe", "--set", "search.time_limit_s=1"), "training counts simulations"),
+        (("tictactoe", "--set", "nonsense=1"), "there is no setting 'nonsense'"),
+        (("tictactoe", "--time", "soon"), "a time is written like 90s"),
+        (("tictactoe", "--set", "replay.max_positions=10"), "more than the replay holds"),
+        (("tictactoe", "--run", "bad.toml/run"), "cannot make a run in bad.toml/run"),
+    ],
+)
+def test_what_cannot_be_is_said(arguments: tuple[str, ...], message: str) -> None:
+    Path("bad.toml").write_text("game = \n")
+    Path("unknown.toml").write_text("[search]\nc_put = 1\n")
+    code, _, err = run("train", *arguments)
+    assert code == 1
+    assert message in err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("--mcts-sims", "--sims"),
+        ("--num-iters", "--iterations"),
+        ("--games-per-iter", "--games"),
+        ("--no-train", "windrow selfplay"),
+    ],
+)
+def test_flags_of_others_are_explained(flag: str, hint: str) -> None:
+    code, _, err = run("train", "tictactoe", flag, "3")
+    assert code == 2 and f"windrow says {hint}" in err
+
+
+def test_an_interrupt_prints_the_summary_and_leaves_a_run() -> None:
+    arguments = ("train", "tictactoe", "--iterations", "100000", "--run", "run", *SMALL, "--json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "windrow", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(600):
+        if Path("run/checkpoints/000002").exists():
+            break
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    document = json.loads(out)
+    assert document["iterations"] >= 2 and document["games"] >= 32
+    assert run_json("train", "--resume", "run", "--iterations", str(document["iterations"] + 1))["games"] > 32
+
+
+def test_selfplay_counts_and_keeps_games() -> None:
+    document = run_json(
+        *("selfplay", "connect4", "--evaluator", "resnet:8x1", "--backend", "torch", "--games", "20", "--sims", "20"),
+        *("--slots", "20", "--out", "games.log", "--show", "2"),
+    )
+    assert document["games"] >= 20 and len(document["shown"]) == 2
+    assert document["nn_positions"] > 20 * document["nn_batches"] * 0.8
+    assert len(GameLog.read("games.log")) == 20
+    code, out, _ = run("selfplay", "tictactoe", "-e", "rollout", "--games", "3", "--set", "root=gumbel")
+    assert code == 0 and "batches" in out
+
+
+def test_selfplay_says_what_is_wrong() -> None:
+    code, _, err = run("selfplay", "tictactoe", "--set", "num_slot=3")
+    assert code == 1 and "num_slots" in err
+    code, _, err = run("selfplay", "tictactoe", "--set", "time_limit_s=1")
+    assert code == 1 and "counts simulations" in err
