@@ -26,6 +26,7 @@ from resnet import ResNet, make_resnet
 
 import windrow
 from windrow import TERMINAL, Search, SearchConfig
+from windrow.train import SelfPlay, SelfPlayConfig
 
 TARGET_SPEEDUP = 2.5
 NUM_GAMES = 20
@@ -179,6 +180,17 @@ def play_together(game: Any, network: ResNet, seeds: range) -> Played:
     return played
 
 
+def play_itself(game: Any, network: ResNet, num_games: int) -> Played:
+    """The same by `windrow.train.SelfPlay`, which draws random numbers of its own."""
+    search = SearchConfig(num_simulations=NUM_SIMULATIONS, c_puct=C_PUCT)
+    config = SelfPlayConfig(num_slots=num_games, temperature_plies=NUM_SAMPLED_PLIES, reuse_tree=False)
+    start = perf_counter()
+    selfplay = SelfPlay(game, windrow.evaluators.TorchEvaluator(network, "cpu"), search, config)
+    moves = sum(len(record.actions) for record in selfplay.play(num_games, refill=False))
+    stats = selfplay.stats
+    return Played(stats.games, moves, stats.nn_batches, stats.nn_positions, perf_counter() - start)
+
+
 def choose(visits: np.ndarray, ply: int, rng: np.random.Generator) -> int:
     """The move to play: by temperature 1 at first, then by temperature 0."""
     if ply < NUM_SAMPLED_PLIES:
@@ -200,28 +212,28 @@ def count_agreement(game: Any, network: ResNet, num_positions: int) -> int:
         )
 
 
-def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: bool) -> Figure:
-    """Print the table for one number of torch threads and return its figure."""
+def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: bool) -> list[Figure]:
+    """Print the table for one number of torch threads and return its figures."""
     num_games, games_per_block, max_s = (2, 2, 0.0) if is_quick else (NUM_GAMES, NUM_GAMES // 4, 40.0)
     starts = itertools.cycle(range(0, num_games, games_per_block))
 
-    def take() -> tuple[Played, Played]:
+    def take() -> tuple[Played, Played, Played]:
         """A block of games each way."""
         start = next(starts)
         return (
             play_naively(game, network, range(start, start + games_per_block)),
             play_together(game, network, range(num_games)),
+            play_itself(game, network, num_games),
         )
 
     torch.set_num_threads(num_threads)
     with on_cores(num_threads):
         play_together(game, network, range(2))  # warms up
         samples = take_quiet(take, wanted=num_games // games_per_block, max_samples=6, max_s=max_s)
-    naive, together = Played(), Played()
-    for slow, fast in samples.values:
-        naive.add(slow)
-        together.add(fast)
-    ratios = [fast.games_per_second / slow.games_per_second for slow, fast in samples.values]
+    naive, together, itself = Played(), Played(), Played()
+    for sample in samples.values:
+        for total, played in zip((naive, together, itself), sample, strict=True):
+            total.add(played)
     rows = [
         (
             name,
@@ -232,22 +244,32 @@ def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: b
             f"{played.positions / played.games:,.0f}",
             f"{played.positions / played.calls:.1f}",
         )
-        for name, played in (("naive, batch 1, two calls", naive), ("windrow, vectorized", together))
+        for name, played in (
+            ("naive, batch 1, two calls", naive),
+            ("windrow.Search, vectorized", together),
+            ("windrow.train.SelfPlay", itself),
+        )
     ]
     threads = f"{num_threads} torch thread{'s' if num_threads > 1 else ''}"
     print_table(f"Connect-4 self-play, {NUM_SIMULATIONS} simulations a move, {threads}", HEADER, rows)
-    print(
-        f"\n  windrow is {statistics.median(ratios):.2f} times as fast ({len(ratios)} of {samples.num_taken} blocks,"
-        f" others' cores {samples.noise})"
-    )
-    return Figure(
-        name=f"self-play games/s against the naive way, {threads}",
-        value=statistics.median(ratios),
-        unit="x",
-        at_least=TARGET_SPEEDUP,
-        note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
-        is_unclear=samples.leaves_open(ratios, TARGET_SPEEDUP),
-    )
+    figures: list[Figure] = []
+    for index, way in enumerate(("Search", "SelfPlay"), start=1):
+        ratios = [sample[index].games_per_second / sample[0].games_per_second for sample in samples.values]
+        figures.append(
+            Figure(
+                name=f"{way}: games/s against the naive way, {threads}",
+                value=statistics.median(ratios),
+                unit="x",
+                at_least=TARGET_SPEEDUP,
+                note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
+                is_unclear=samples.leaves_open(ratios, TARGET_SPEEDUP),
+            )
+        )
+        print(
+            f"\n  {way} is {statistics.median(ratios):.2f} times as fast ({len(ratios)} of {samples.num_taken} blocks,"
+            f" others' cores {samples.noise})"
+        )
+    return figures
 
 
 def measure(is_quick: bool) -> list[Figure]:
@@ -255,7 +277,9 @@ def measure(is_quick: bool) -> list[Figure]:
     game = windrow.make_game("connect4")
     network = make_resnet(game.observation, game.num_actions)
     figures = [
-        measure_threads(game, network, num_threads, is_quick=is_quick) for num_threads in sorted({1, num_cores()})
+        figure
+        for num_threads in sorted({1, num_cores()})
+        for figure in measure_threads(game, network, num_threads, is_quick=is_quick)
     ]
     num_positions = 2 if is_quick else 20
     num_same = count_agreement(game, network, num_positions)

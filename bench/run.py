@@ -26,12 +26,13 @@ BENCHMARKS = (
     "threads",
     "network_share",
     "naive_selfplay",
+    "selfplay",
     "backends",
     "weight_update",
     "cache",
 )
 ON_DEMAND = ("learner", "solver", "peers")
-NEED_TORCH = ("network_share", "naive_selfplay", "backends", "weight_update", "cache", "learner", "peers")
+NEED_TORCH = ("network_share", "naive_selfplay", "selfplay", "backends", "weight_update", "cache", "learner", "peers")
 MAX_IMPORT_MS = 200.0
 
 

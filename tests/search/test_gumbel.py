@@ -82,7 +82,7 @@ def test_noise_draws_actions_as_often_as_the_policy_says():
 
 
 def test_the_survivor_is_the_best_move_found():
-    """x takes the middle of the top row and wins; every other move lets o win or go on. Found with few simulations."""
+    """X takes the middle of the top row and wins; every other move lets o win or go on. Found with few simulations."""
     game = make_game("tictactoe")
     state = game.state_from_moves("a3 a2 c3 c2")
     config = SearchConfig(root="gumbel", num_simulations=16, gumbel_scale=1.0)

@@ -87,6 +87,17 @@ def test_without_noise_a_game_is_what_search_and_advance_play():
             result = search.run()
 
 
+def test_searches_that_need_no_evaluation_go_on():
+    """With everything in the cache no batch has a row, and games are played to the end all the same."""
+    config = PUCT.replace(cache_memory=1 << 24, dirichlet_fraction=0.0)
+    selfplay = player(config, game="tictactoe", temperature_plies=0, num_slots=4)
+    list(selfplay.play(40))
+    before = selfplay.stats.nn_positions
+    records = list(selfplay.play(40))
+    assert len(records) == 40
+    assert selfplay.stats.nn_positions == before
+
+
 def test_slots_are_never_idle():
     """From the first batch on every slot has a row, except where a move needs no evaluation."""
     selfplay = player(num_slots=32)

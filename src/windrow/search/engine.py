@@ -7,7 +7,7 @@ many batches are out at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from windrow import _core
@@ -30,7 +30,7 @@ class Session:
     num_places: int = 0
     """Rows that the batches so far had room for."""
 
-    def grow(self, first: int, last: int, *, max_leaves: int, depth: int) -> Iterator[None]:
+    def grow(self, first: int, last: int, *, max_leaves: int, depth: int) -> Generator[None, None, None]:
         """Grow the trees in [first, last) to the end of their budgets, yielding after every completed batch.
 
         At most `depth` batches of about `max_leaves` rows are out at once. They come back in the order they went out,
@@ -65,10 +65,10 @@ class Session:
             if not is_finished:
                 port.discard_buffers()
             for _, _, ticket in out:
-                settle(ticket)
+                _settle(ticket)
 
 
-def settle(ticket: Ticket) -> None:
+def _settle(ticket: Ticket) -> None:
     """Let an evaluator finish a batch that was cancelled; what it would have answered no longer matters."""
     for pending, _ in ticket:
         try:

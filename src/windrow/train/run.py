@@ -30,12 +30,13 @@ from windrow.errors import CheckpointError, ConfigError, TrainingError
 from windrow.evaluators.loading import load
 from windrow.games.registry import make_game
 from windrow.nets import ResNet, fold
+from windrow.train.archive import GameArchive, count_positions
 from windrow.train.background import Background, share_threads
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import TrainConfig
 from windrow.train.learner import Learner, step_rng
 from windrow.train.metrics import MetricsLog
-from windrow.train.records import GameLog, GameRecord
+from windrow.train.records import GameRecord
 from windrow.train.replay import Replay
 from windrow.train.selfplay import SelfPlay
 from windrow.train.strength import make_strength_test
@@ -99,7 +100,7 @@ class TrainingRun:
             value_mix=config.replay.value_mix,
             use_symmetries=config.replay.use_symmetries,
         )
-        self._positions_by_log: dict[Path, int] = {}
+        self._archive = GameArchive(folder, config.replay.max_positions)
         self._last: dict[str, float] = {}
         self.metrics = MetricsLog(folder, first_iteration=counters.iteration + 1)
         self.evaluator = self._make_evaluator()
@@ -250,7 +251,7 @@ class TrainingRun:
         num_wanted = config.games_per_iteration
         before = _numbers(selfplay.stats)
         start = perf_counter()
-        with GameLog(self._log_path(counters.iteration)) as log:
+        with self._archive.open(counters.iteration) as log:
             if len(records) < num_wanted:
                 # With a learner to wait for, more games than asked for may come.
                 most = num_wanted - len(records) if learning is None else 2**31 - 1
@@ -264,7 +265,7 @@ class TrainingRun:
                         learning.stop()
                     if is_late or (len(records) >= num_wanted and (learning is None or not learning.is_running)):
                         break
-            self._positions_by_log[log.path] = _count_positions(records)
+        self._archive.note(counters.iteration, records)
         self._recovered = []
         seconds = perf_counter() - start
         stats = {name: value - before[name] for name, value in _numbers(selfplay.stats).items()}
@@ -279,7 +280,7 @@ class TrainingRun:
     def _take_in(self, records: list[GameRecord]) -> None:
         """Let the learner have these games."""
         config = self.config
-        positions = _count_positions(records)
+        positions = count_positions(records)
         self._remember(records)
         self.counters.games += len(records)
         self.counters.positions += positions
@@ -348,73 +349,28 @@ class TrainingRun:
             keep=self.config.keep_checkpoints,
         )
         if not self.config.keep_games:
-            self._forget_games()
+            numbers = [int(place.name) for place in path.parent.iterdir() if place.name.isdigit()]
+            self._archive.forget_before(min(numbers))  # the oldest checkpoint can still be gone back to
         return path
-
-    def _log_path(self, iteration: int) -> Path:
-        return self.folder / "games" / f"{iteration:06d}.games"
-
-    def _logs(self) -> list[tuple[int, Path]]:
-        """The logs of finished games by iteration, oldest first."""
-        paths = (self.folder / "games").glob("*.games")
-        return sorted((int(path.stem), path) for path in paths if path.stem.isdigit())
 
     def _restore_games(self) -> list[GameRecord]:
         """Fill the replay as it was at the checkpoint; the games that finished after it are returned."""
-        logs = self._logs()
-        done = [path for iteration, path in logs if iteration <= self.counters.iteration]
-        later = [path for iteration, path in logs if iteration > self.counters.iteration]
-        needed: list[list[GameRecord]] = []
-        num_positions = 0
-        for path in reversed(done):
-            if num_positions >= self.config.replay.max_positions:
-                break
-            records = GameLog.read(path)
-            self._positions_by_log[path] = count = _count_positions(records)
-            num_positions += count
-            needed.append(records)
-        for records in reversed(needed):
+        iteration = self.counters.iteration
+        for records in self._archive.read_back(iteration):
             self._remember(records)
         if self.config.deterministic:
-            for path in later:
-                path.unlink()  # they are played again, to the same end
+            self._archive.drop_after(iteration)  # they are played again, to the same end
             return []
-        return self._recover(later)
-
-    def _recover(self, logs: list[Path]) -> list[GameRecord]:
-        """Games that finished after the checkpoint: all of them belong to the next iteration now."""
-        # By number: a kill while they were moved to one log leaves some in two.
-        recovered = {record.number: record for path in logs for record in GameLog.read(path)}
-        if recovered:
-            with GameLog(self._log_path(self.counters.iteration + 1)) as log:
-                there = {record.number for record in GameLog.read(log.path)}
-                for record in recovered.values():
-                    if record.number not in there:
-                        log.append(record)
-            self.counters.next_game = max(self.counters.next_game, max(recovered) + 1)
-        for path in logs:
-            if path != self._log_path(self.counters.iteration + 1):
-                path.unlink()
-        return list(recovered.values())
+        recovered = self._archive.carry_over(iteration)
+        newest = max((record.number for record in recovered), default=-1)
+        self.counters.next_game = max(self.counters.next_game, newest + 1)
+        return recovered
 
     def _remember(self, records: list[GameRecord]) -> None:
         if self.config.deterministic:
             records.sort(key=lambda record: record.number)  # they finish in another order than they began
         for record in records:
             self.replay.add(record)
-
-    def _forget_games(self) -> None:
-        """Delete the logs that no resume can need: those that even the oldest checkpoint's replay has forgotten."""
-        checkpoints = [int(path.name) for path in (self.folder / "checkpoints").iterdir() if path.name.isdigit()]
-        num_positions = 0
-        for iteration, path in reversed(self._logs()):
-            if iteration > min(checkpoints, default=0):
-                continue
-            if num_positions >= self.config.replay.max_positions:
-                path.unlink()
-                self._positions_by_log.pop(path, None)
-            else:
-                num_positions += self._positions_by_log.get(path, 0)
 
     def _make_evaluator(self) -> Any:
         config = self.config
@@ -427,10 +383,6 @@ class TrainingRun:
             num_threads=self._evaluator_threads,
             max_update_s=_MAX_UPDATE_S if backend == "auto" else None,
         )
-
-
-def _count_positions(records: list[GameRecord]) -> int:
-    return sum(len(record.policy) for record in records)
 
 
 def _ignore(kind: str, numbers: dict[str, float]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -26,8 +27,8 @@ from windrow.evaluators.cache import PredictionCache
 from windrow.games.native import NativeGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.numerics import Purpose, Stream, uniforms
-from windrow.search.engine import settle
-from windrow.search.evaluation import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.search.engine import Session
+from windrow.search.evaluation import EvaluatorPort
 from windrow.search.forest import in_words, make_forest
 from windrow.search.plan import make_plan
 from windrow.train.records import GameRecord
@@ -184,42 +185,29 @@ class SelfPlay:
             self.stats.total_s = before + perf_counter() - started
 
     def _rounds(self) -> Generator[None, None, None]:
-        """Select, evaluate, complete and move, for ever; yields after every batch."""
-        forest, port, stats = self._forest, self._port, self.stats
-        num_slots, leaves = self.config.num_slots, self.plan.leaves_per_tree
-        depth = min(self.plan.pipeline, num_slots)
-        max_leaves = self._trees_per_batch * leaves
-        idle = port.buffers(depth, num_rows=max(max_leaves, leaves))
-        out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
-        is_clean = False
-        try:
-            while True:
-                is_clean = False
-                before = self._spent()
-                while len(out) < depth:
-                    buffer = idle.pop()
-                    batch = forest.select(buffer.rows, max_leaves, 0, num_slots)
-                    if batch.num_rows == 0:
-                        idle.append(buffer)
-                        break
-                    out.append((batch, buffer, port.submit(forest, batch, buffer)))
-                    stats.nn_places += max(max_leaves, batch.num_rows)
-                if out:
-                    batch, buffer, ticket = out.popleft()
-                    forest.complete(batch, *port.receive(ticket))
-                    idle.append(buffer)
-                self._account(before)
-                finished = forest.take_finished()
-                if len(finished):
-                    self._move(finished)
-                is_clean = not out
-                yield
-        finally:
-            forest.cancel_all()
-            if not is_clean:
-                port.discard_buffers()
-            for _, _, ticket in out:
-                settle(ticket)
+        """Select, evaluate, complete and move, as long as there are games; yields after every batch."""
+        plan, stats = self.plan, self.stats
+        num_slots, leaves = self.config.num_slots, plan.leaves_per_tree
+        session = Session(self._forest, self._port, leaves, plan.pipeline, self.search.max_batch, lambda: False)
+        depth = min(plan.pipeline, num_slots)
+        before = self._spent()
+        # Growing ends when no search has anything left to select; the moves that follow begin new ones.
+        while self._slots:
+            with closing(session.grow(0, num_slots, max_leaves=self._trees_per_batch * leaves, depth=depth)) as batches:
+                for _ in batches:
+                    self._account(before)
+                    stats.nn_places += session.num_places
+                    session.num_places = 0
+                    self._move_finished()
+                    yield
+                    before = self._spent()
+            self._move_finished()
+            yield
+
+    def _move_finished(self) -> None:
+        finished = self._forest.take_finished()
+        if len(finished):
+            self._move(finished)
 
     def _spent(self) -> tuple[tuple[float, float, float], float, int, int]:
         port = self._port
