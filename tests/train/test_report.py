@@ -200,7 +200,7 @@ def test_metrics_that_are_no_numbers(copied: Path, tmp_path: Path) -> None:
     assert f"{good['loss']:.3f}" in page.text and "nan" not in page.text and "many" not in page.text
     (copied / "metrics.jsonl").write_bytes(b"\xff\xfe\xfd")
     page = report(copied, tmp_path)
-    assert "The metrics cannot be read" in page.text and page.count("section", "chart") == 0
+    assert page.count("section", "chart") == 0  # as if there were none
 
 
 def test_a_long_run_is_thinned(copied: Path, tmp_path: Path) -> None:
