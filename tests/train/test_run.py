@@ -158,6 +158,14 @@ def test_learning_is_bounded_by_what_was_played(tmp_path: Path):
     assert run.counters.steps * 32 > 2.0 * run.counters.positions  # less the first ones, before min_positions
 
 
+def test_simulations_rise_during_a_run(tmp_path: Path):
+    config = small(num_iterations=10, games_per_iteration=4, early_simulations=4, search={"num_simulations": 18})
+    run = TrainingRun.create(tmp_path / "run", config)
+    budgets = [run.selfplay.num_simulations for _ in run.iterations()]
+    run.close()
+    assert budgets == [4, 6, 8, 10, 12, 14, 16, 18, 18, 18]
+
+
 def test_learning_beside_playing(tmp_path: Path):
     """With `overlap` an iteration has at least the games asked for, and learns from those before it."""
     run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True))

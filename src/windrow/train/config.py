@@ -89,6 +89,10 @@ class TrainConfig(Settings):
     """How often each recorded move is learned from, on average."""
     min_positions: int = 2000
     """Recorded moves in memory before learning begins."""
+    early_simulations: int | None = None
+    """Simulations per move at the beginning of the run, when a network knows little and many games teach it more than
+    good ones. They rise evenly to `[search] num_simulations`, which they reach when 70 % of the run are done. None: the
+    same from the beginning."""
     deterministic: bool = False
     """Play every game of an iteration with the same weights and to its end before learning, on deterministic
     arithmetic: the same settings then give the same weights to the last bit, however often the run was killed and
@@ -132,6 +136,7 @@ class TrainConfig(Settings):
         self._check_integer("games_per_iteration", 1, 2**31 - 1)
         self._check_number("samples_per_position", 0.0, 1e6)
         self._check_integer("min_positions", 1, 2**40)
+        self._check_integer("early_simulations", 1, 2**31 - 2, is_optional=True)
         self._check_flag("deterministic")
         self._check_flag("overlap")
         self._check_integer("num_threads", 1, 1024, is_optional=True)

@@ -41,6 +41,8 @@ from windrow.train.replay import Replay
 from windrow.train.selfplay import SelfPlay
 from windrow.train.strength import make_strength_test
 
+_FULL_SIMULATIONS_AT = 0.7
+"""Share of a run after which `early_simulations` have risen to the whole budget."""
 _MAX_UPDATE_S = 0.05
 """Longest that new weights may take to reach self-play."""
 
@@ -247,6 +249,7 @@ class TrainingRun:
     ) -> tuple[list[GameRecord], dict[str, float]]:
         """Games for one iteration, and for as long as the learner works beside it."""
         config, counters, selfplay = self.config, self.counters, self.selfplay
+        selfplay.num_simulations = self._num_simulations()
         records = self._recovered  # until all is well: after an interrupt they are still there
         num_wanted = config.games_per_iteration
         before = _numbers(selfplay.stats)
@@ -276,6 +279,14 @@ class TrainingRun:
         counters.resign_margins = selfplay.resignation.margins
         counters.selfplay_s += seconds
         return records, self._describe_games(records, stats, seconds)
+
+    def _num_simulations(self) -> int:
+        """Of a full search, as far as the run is."""
+        last = self.config.search.num_simulations or 0
+        first = last if self.config.early_simulations is None else self.config.early_simulations
+        # An iteration's own number is not known to the clock: it counts as begun.
+        begun = max(self.progress - (1.0 / self.config.num_iterations if self.config.num_iterations else 0.0), 0.0)
+        return round(first + (last - first) * min(begun / _FULL_SIMULATIONS_AT, 1.0))
 
     def _take_in(self, records: list[GameRecord]) -> None:
         """Let the learner have these games."""

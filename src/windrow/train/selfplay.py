@@ -109,6 +109,8 @@ class SelfPlay:
         self._trees_per_batch = -(-config.num_slots // min(self.plan.pipeline, config.num_slots))
         if search.max_batch is not None:
             self._trees_per_batch = min(self._trees_per_batch, max(search.max_batch // self.plan.leaves_per_tree, 1))
+        self.num_simulations: int = search.num_simulations
+        """Budget of a full search; another one holds from the next moves on."""
         self._slots: dict[int, _Slot] = {}
         self._next_game = next_game
         self._first_version = first_version - self._port.version
@@ -337,7 +339,7 @@ class SelfPlay:
                 slot.is_full = full
         else:
             is_full = np.ones(len(slots), bool)
-        budgets = np.where(is_full, search.num_simulations or 0, config.fast_simulations).astype(np.int64)
+        budgets = np.where(is_full, self.num_simulations, config.fast_simulations).astype(np.int64)
         self._forest.begin_many(trees, budgets, keys, plies, is_full, self._port.version)
 
     def _opening(self, number: int) -> tuple[bytes, int]:
