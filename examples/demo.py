@@ -10,7 +10,6 @@ Ctrl-C ends the training early; the summary comes all the same. Everything here 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from windrow import SearchConfig, WindrowError
 from windrow.cli.output import print_facts, print_table, progress_bar
-from windrow.cli.train import parse_duration
+from windrow.cli.train import free_folder, parse_duration
 from windrow.cli.training_display import TrainingDisplay
 from windrow.play import SearchPlayer, make_player, play_match, score_player, solved_positions
 from windrow.train import TrainConfig, TrainingRun, shipped_config
@@ -36,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train, test, print; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--time", default="3m", help="how long to train: 30s, 3m")
-    parser.add_argument(
-        "--run", type=Path, default=Path("runs/demo"), help="folder of the run; an older one is deleted"
-    )
+    parser.add_argument("--run", type=Path, help="folder of the run (runs/demo, or runs/demo-2, ...)")
     parser.add_argument("--games", type=int, default=100, help=f"games against {OPPONENT}; 0 for none")
     options = parser.parse_args(arguments)
     try:
@@ -51,9 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def demonstrate(options: argparse.Namespace) -> int:
     """The whole demonstration."""
     config = TrainConfig.read(shipped_config("connect4"), {"time_limit_s": parse_duration(options.time)})
-    if (options.run / "config.json").exists():
-        shutil.rmtree(options.run)
-    run = TrainingRun.create(options.run, config)
+    run = TrainingRun.create(options.run or free_folder(Path("runs/demo")), config)
     before, was_interrupted = None, False
     try:
         before = score(run, "untrained")
@@ -68,8 +63,8 @@ def demonstrate(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         was_interrupted = True
     run.close()
-    print(f"\nPlay against it:   windrow play connect4 {options.run}")
-    print(f"Train it further:  windrow train --resume {options.run} --time 10m")
+    print(f"\nPlay against it:   windrow play connect4 {run.folder}")
+    print(f"Train it further:  windrow train --resume {run.folder} --time 10m")
     return 130 if was_interrupted else 0
 
 

@@ -121,14 +121,14 @@ def _open(config: str | None, run: Path | None, resume: Path | None, overrides: 
     made = TrainConfig.read(path, overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
-    return TrainingRun.create(run if run is not None else _free_folder(made.game), made)
+    return TrainingRun.create(run if run is not None else free_folder(Path("runs") / made.game), made)
 
 
-def _free_folder(game: str) -> Path:
-    """`runs/GAME`, or the first of `runs/GAME-2`, `runs/GAME-3` and so on that is not there."""
-    folder, number = Path("runs") / game, 2
+def free_folder(wanted: Path) -> Path:
+    """`wanted`, or the first of `wanted-2`, `wanted-3` and so on that is not there."""
+    folder, number = wanted, 2
     while folder.exists():
-        folder, number = Path("runs") / f"{game}-{number}", number + 1
+        folder, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
     return folder
 
 
