@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from windrow import TERMINAL, ConfigError, EvaluatorError, Search, SearchConfig, evaluators, make_game
+from windrow import TERMINAL, ConfigError, EvaluatorError, PredictionCache, Search, SearchConfig, evaluators, make_game
 from windrow.evaluators import HashEvaluator
 from windrow.games.native import State
 from windrow.train import GameRecord, SelfPlay, SelfPlayConfig
@@ -96,6 +96,15 @@ def test_searches_that_need_no_evaluation_go_on():
     records = list(selfplay.play(40))
     assert len(records) == 40
     assert selfplay.stats.nn_positions == before
+
+
+def test_a_cache_shared_by_two_evaluators_keeps_them_apart():
+    cache = PredictionCache(1 << 22)
+    for seed in (1, 2):
+        game, config = make_game("connect4"), SelfPlayConfig(num_slots=8)
+        shared = SelfPlay(game, HashEvaluator(seed), PUCT, config, cache=cache).play(8, refill=False)
+        alone = SelfPlay(game, HashEvaluator(seed), PUCT, config).play(8, refill=False)
+        assert as_values(list(shared)) == as_values(list(alone))
 
 
 def test_slots_are_never_idle():

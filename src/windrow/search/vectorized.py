@@ -5,12 +5,12 @@ While one batch is with the evaluator, the trees of the next are selected on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from windrow.search.engine import Session
 
 
-def run_vectorized(session: Session) -> Iterator[None]:
+def run_vectorized(session: Session) -> Generator[None, None, None]:
     """Grow all trees together."""
     num_trees, num_leaves = session.forest.num_trees, session.leaves_per_tree
     depth = min(session.pipeline, num_trees)

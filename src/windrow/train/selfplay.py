@@ -23,7 +23,7 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
-from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.native import NativeGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.numerics import Purpose, Stream, uniforms
@@ -31,6 +31,7 @@ from windrow.search.engine import Session
 from windrow.search.evaluation import EvaluatorPort
 from windrow.search.forest import in_words, make_forest
 from windrow.search.plan import make_plan
+from windrow.search.vectorized import run_vectorized
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation, Watch
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
@@ -101,14 +102,12 @@ class SelfPlay:
         if cache is not None:
             cache.claim(game)
         self.cache = cache
+        self._number = 0 if cache is None else cache.number_of(evaluator)
         self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
         self.plan = make_plan(
             search.replace(engine="vectorized"), num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline
         )
         self._forest = make_forest(game, search, self.plan, config.num_slots, cache)
-        self._trees_per_batch = -(-config.num_slots // min(self.plan.pipeline, config.num_slots))
-        if search.max_batch is not None:
-            self._trees_per_batch = min(self._trees_per_batch, max(search.max_batch // self.plan.leaves_per_tree, 1))
         self.num_simulations: int = search.num_simulations
         """Budget of a full search; another one holds from the next moves on."""
         self._slots: dict[int, _Slot] = {}
@@ -189,13 +188,13 @@ class SelfPlay:
     def _rounds(self) -> Generator[None, None, None]:
         """Select, evaluate, complete and move, as long as there are games; yields after every batch."""
         plan, stats = self.plan, self.stats
-        num_slots, leaves = self.config.num_slots, plan.leaves_per_tree
-        session = Session(self._forest, self._port, leaves, plan.pipeline, self.search.max_batch, lambda: False)
-        depth = min(plan.pipeline, num_slots)
+        session = Session(
+            self._forest, self._port, plan.leaves_per_tree, plan.pipeline, self.search.max_batch, lambda: False
+        )
         before = self._spent()
         # Growing ends when no search has anything left to select; the moves that follow begin new ones.
         while self._slots:
-            with closing(session.grow(0, num_slots, max_leaves=self._trees_per_batch * leaves, depth=depth)) as batches:
+            with closing(run_vectorized(session)) as batches:
                 for _ in batches:
                     self._account(before)
                     stats.nn_places += session.num_places
@@ -241,7 +240,6 @@ class SelfPlay:
         states = forest.root_states(trees)
         to_play = self._to_play(states)
         half = policies.astype(np.float16)
-        num_over = 0
         goes_on = np.zeros(len(slots), bool)
         for row, slot in enumerate(slots):
             slot.actions.append(int(actions[row]))
@@ -263,13 +261,12 @@ class SelfPlay:
             else:
                 goes_on[row] = True
                 continue
-            num_over += 1
             del self._slots[int(trees[row])]
         stats.moves += len(slots)
         if not self.config.reuse_tree and goes_on.any():
             forest.reset_many(trees[goes_on], np.ascontiguousarray(states[goes_on]))
         self._begin(trees[goes_on])
-        if num_over:
+        if not goes_on.all():
             forest.uproot_many(trees[~goes_on])
             self._start_games(trees[~goes_on])
 
@@ -340,7 +337,8 @@ class SelfPlay:
         else:
             is_full = np.ones(len(slots), bool)
         budgets = np.where(is_full, self.num_simulations, config.fast_simulations).astype(np.int64)
-        self._forest.begin_many(trees, budgets, keys, plies, is_full, self._port.version)
+        version = mix_version(self._number, self._port.version)
+        self._forest.begin_many(trees, budgets, keys, plies, is_full, version)
 
     def _opening(self, number: int) -> tuple[bytes, int]:
         """Where a game starts, and how many random moves led there."""
