@@ -78,7 +78,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
         (("tictactoe", "--set", "nonsense=1"), "there is no setting 'nonsense'"),
         (("tictactoe", "--time", "soon"), "a time is written like 90s"),
         (("tictactoe", "--set", "replay.max_positions=10"), "more than the replay holds"),
-        (("tictactoe", "--run", "bad.toml/run"), "cannot make a run in bad.toml/run"),
+        (("tictactoe", "--run", "bad.toml/run"), "bad.toml/run cannot be written: a part of the path is a file"),
     ],
 )
 def test_what_cannot_be_is_said(arguments: tuple[str, ...], message: str) -> None:

@@ -226,7 +226,7 @@ def test_bad_folders(tmp_path: Path):
         TrainingRun.resume(tmp_path / "nothing")
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(CheckpointError, match="cannot make a run"):
+    with pytest.raises(CheckpointError, match="cannot be written: a part of the path is a file"):
         TrainingRun.create(blocked / "run", config)
     # Another game's checkpoint in the folder.
     text = json.loads((folder / "config.json").read_text())

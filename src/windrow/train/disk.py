@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from windrow.errors import CheckpointError
@@ -38,3 +39,19 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put `text` in the place of whatever `path` holds: all of it or, whatever happens, nothing.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")  # beside it, so that a reader never sees half of it
+    try:
+        write_file(fresh, text.encode())
+        os.replace(fresh, path)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink()
+        raise explain_write(path, error) from error

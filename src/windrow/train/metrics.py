@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from windrow.errors import CheckpointError
+from windrow.train.disk import explain_write, replace_file
 
 
 class MetricsLog:
@@ -24,12 +24,7 @@ class MetricsLog:
         self.path = folder / "metrics.jsonl"
         kept = [line for line in read_metrics(folder) if line["iteration"] < first_iteration]
         text = "".join(json.dumps(line) + "\n" for line in kept)
-        try:
-            fresh = self.path.with_suffix(".new")
-            fresh.write_text(text, encoding="utf-8")
-            os.replace(fresh, self.path)
-        except OSError as error:
-            raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from error
+        replace_file(self.path, text)
         self._board = _open_board(folder / "tensorboard", first_iteration)
 
     def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
@@ -39,7 +34,7 @@ class MetricsLog:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
-            raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from error
+            raise explain_write(self.path, error) from error
         if self._board is not None:
             for name, value in metrics.items():
                 self._board.add_scalar(name, value, iteration)

@@ -8,9 +8,7 @@ The page needs nothing but itself: style, drawings and the few lines of script a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any, cast
 
 from windrow.errors import ConfigError
 from windrow.train.config import TrainConfig
-from windrow.train.disk import explain_write
+from windrow.train.disk import replace_file
 from windrow.train.report_charts import Chart, draw_chart, show_time
 from windrow.train.report_data import RunData, read_run
 from windrow.train.report_games import draw_games
@@ -47,15 +45,7 @@ def write_report(run_folder: str | Path, out: str | Path | None = None) -> Path:
     path = folder / "report.html" if out is None else Path(out)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder: name a file, such as {path / 'report.html'}")
-    page = make_page(read_run(folder))
-    fresh = path.with_name(f".{path.name}.new")  # beside it, so that a reader never sees half a page
-    try:
-        fresh.write_text(page, encoding="utf-8")
-        os.replace(fresh, path)
-    except OSError as error:
-        with suppress(OSError):
-            fresh.unlink()
-        raise explain_write(path, error) from error
+    replace_file(path, make_page(read_run(folder)))
     return path
 
 

@@ -19,14 +19,13 @@ in progress are lost.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from windrow.errors import CheckpointError, ConfigError, TrainingError
+from windrow.errors import ConfigError, TrainingError
 from windrow.evaluators.loading import load
 from windrow.games.registry import make_game
 from windrow.nets import ResNet, fold
@@ -34,6 +33,7 @@ from windrow.train.archive import GameArchive, count_positions
 from windrow.train.background import Background, share_threads
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import TrainConfig
+from windrow.train.disk import explain_write, replace_file
 from windrow.train.learner import Learner, step_rng
 from windrow.train.metrics import MetricsLog
 from windrow.train.records import GameRecord
@@ -131,9 +131,9 @@ class TrainingRun:
         try:
             (folder / "games").mkdir(parents=True, exist_ok=True)
             (folder / "checkpoints").mkdir(exist_ok=True)
-            _write_atomically(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
         except OSError as error:
-            raise CheckpointError(f"cannot make a run in {folder}: {error.strerror}") from error
+            raise explain_write(folder, error) from error
         return cls(folder, config, Counters())
 
     @classmethod
@@ -144,7 +144,7 @@ class TrainingRun:
             raise ConfigError(f"{folder} holds no run: there is no config.json in it")
         config = TrainConfig.read(folder / "config.json", overrides)
         if overrides:
-            _write_atomically(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
         path = latest_checkpoint(folder)
         if path is None:
             return cls(folder, config, Counters())
@@ -402,12 +402,3 @@ def _ignore(kind: str, numbers: dict[str, float]) -> None:
 
 def _numbers(counts: Any) -> dict[str, Any]:
     return {field.name: getattr(counts, field.name) for field in fields(counts)}
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    fresh = path.with_suffix(".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
