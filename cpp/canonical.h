@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,10 +38,11 @@ class Canonizer {
     int32_t symmetry;  // the image that gave the key
   };
 
-  Position find(const void* state, uint64_t version) const {
+  // Nothing if the state cannot be observed.
+  std::optional<Position> find(const void* state, uint64_t version) const {
     thread_local std::vector<float> row;
     row.resize(static_cast<size_t>(game_.observation_floats));
-    game_.observe(game_.self, state, row.data());
+    if (game_.observe(game_.self, state, row.data()) == kFailed) return std::nullopt;
     uint64_t best[2] = {};
     int32_t best_symmetry = -1;
     for (size_t symmetry = 0; symmetry < images_.size(); ++symmetry) {
@@ -59,7 +61,7 @@ class Canonizer {
         best_symmetry = static_cast<int32_t>(symmetry);
       }
     }
-    return {make_key(best, version), best_symmetry};
+    return Position{make_key(best, version), best_symmetry};
   }
 
   // order[i]: which of the position's legal actions stands at place i among the key's, both ascending.

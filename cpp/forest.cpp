@@ -9,8 +9,6 @@ namespace windrow {
 
 namespace {
 
-// Actions and counts of edges are 16 bits wide.
-constexpr int32_t kMaxActions = 65535;
 // How far a value may lie outside [-1, 1]: the rounding of a half-precision network.
 constexpr float kValueTolerance = 1e-2f;
 constexpr float kLargestFloat = std::numeric_limits<float>::max();
@@ -50,16 +48,28 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   }
 }
 
+Forest::~Forest() {
+  if (game_.release == nullptr) return;
+  for (Tree& tree : trees_) tree.uproot();
+}
+
 // Each tree's share of the memory, once it is clear that the game can be searched at all.
 size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory) {
   if (num_trees < 1) throw std::invalid_argument("a forest needs at least one tree");
   if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
-  if (game.num_players < 1 || game.num_players > 2) {
-    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched yet");
+  if (game.num_players < 1 || game.num_players > kMaxPlayers) {
+    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched; at most " +
+                                std::to_string(kMaxPlayers));
   }
-  if (game.num_actions > kMaxActions) throw std::invalid_argument("the game has too many actions");
-  if (game.max_legal_actions < 1 || game.max_legal_actions > game.num_actions || game.state_bytes % 8 != 0) {
-    throw std::invalid_argument("the game's max_legal_actions or state_bytes cannot be");
+  if (game.num_values != game.num_players && (game.num_values != 1 || game.num_players > 2)) {
+    throw std::invalid_argument("the game's num_values cannot be: 1 with one or two players, else one per player");
+  }
+  if (game.num_actions > kMaxActions || game.max_outcomes > kMaxActions) {
+    throw std::invalid_argument("the game has too many actions or outcomes; at most " + std::to_string(kMaxActions));
+  }
+  if (game.max_legal_actions < 1 || game.max_legal_actions > game.num_actions || game.state_bytes % 8 != 0 ||
+      (game.chance_outcomes != nullptr) != (game.max_outcomes > 0)) {
+    throw std::invalid_argument("the game's max_legal_actions, max_outcomes or state_bytes cannot be");
   }
   const size_t needed = to_lines(Tree::largest_root_bytes(game)) * kLineBytes, count = static_cast<size_t>(num_trees);
   if (max_memory / count < needed) {
@@ -86,10 +96,10 @@ void Forest::uproot(int32_t tree) {
   is_finished_[static_cast<size_t>(tree)] = 0;
 }
 
-void Forest::advance(int32_t tree, int32_t action) {
+void Forest::advance(int32_t tree, int64_t move) {
   Tree& moved = idle_tree(tree, "advance");
   if (!moved.is_planted()) throw std::logic_error("cannot advance a tree that has no root");
-  moved.advance(action);
+  moved.advance(move);
 }
 
 void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version) {
@@ -105,6 +115,9 @@ void Forest::begin(std::span<const SearchOrder> orders, uint64_t model_version) 
 void Forest::begin(const SearchOrder& order) {
   Tree& tree = idle_tree(order.tree, "begin a search of");
   if (!tree.is_planted()) throw std::logic_error("cannot begin a search of a tree that has no root");
+  if (tree.node(tree.root()).kind == NodeKind::kOfChance) {
+    throw std::logic_error("cannot begin a search where chance is to move");
+  }
   tree.begin(order.num_simulations, {options_.seed, order.key, order.move}, order.explores);
   const NodeKind kind = tree.node(tree.root()).kind;
   if (options_.gumbel.max_considered > 0 && kind != NodeKind::kOver) {
@@ -210,7 +223,7 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
     for (const Leaf& leaf : round.leaves) {
       const int32_t row = leaf.row;
       const auto bad = [&](const std::string& what) {
-        return BadEvaluation("row " + std::to_string(row) + ": " + what, round.tree, tree.actions_to(leaf.node));
+        return BadEvaluation("row " + std::to_string(row) + ": " + what, round.tree, tree.moves_to(leaf.node));
       };
       for (const uint16_t action : tree.actions(tree.node(leaf.node))) {
         const float logit = logits[static_cast<size_t>(row) * static_cast<size_t>(game_.num_actions) + action];
@@ -218,8 +231,11 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
           throw bad("the logit of legal action " + std::to_string(action) + " is " + std::to_string(logit));
         }
       }
-      if (!(std::fabs(values[row]) <= 1.0f + kValueTolerance)) {
-        throw bad("the value is " + std::to_string(values[row]) + ", not a number in [-1, 1]");
+      for (int32_t seat = 0; seat < game_.num_values; ++seat) {
+        const float value = values[row * game_.num_values + seat];
+        if (!(std::fabs(value) <= 1.0f + kValueTolerance)) {
+          throw bad("the value is " + std::to_string(value) + ", not a number in [-1, 1]");
+        }
       }
     }
   }
@@ -230,7 +246,7 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   const Timer timer(seconds_.complete);
   // A quick look at everything; only if something is odd, a slow one at what is legal. Illegal logits may be anything.
   const bool is_plain = all_within(logits, int64_t{batch.num_rows} * game_.num_actions, kLargestFloat) &&
-                        all_within(values, batch.num_rows, 1.0f);
+                        all_within(values, int64_t{batch.num_rows} * game_.num_values, 1.0f);
   if (!is_plain) {
     try {
       check_evaluation(batch, logits, values);
@@ -241,7 +257,11 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   }
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) { expand_round(round, logits, values); });
-    back_up_rounds(batch, begin, end);
+    if (game_.num_values > 1) {
+      back_up_rounds<true>(batch, begin, end);
+    } else {
+      back_up_rounds<false>(batch, begin, end);
+    }
   });
   give_back(batch);
 }
@@ -250,27 +270,30 @@ void Forest::expand_round(const Round& round, const float* logits, const float* 
   Tree& tree = trees_[static_cast<size_t>(round.tree)];
   for (const Leaf& leaf : round.leaves) {
     tree.write_priors(leaf.node, logits + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.num_actions));
-    if (cache_ != nullptr && leaf.is_owner) tell_cache(tree, leaf, values[leaf.row]);
-    expand(tree, leaf.node, values[leaf.row]);
+    const float* row_values = values + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.num_values);
+    if (cache_ != nullptr && leaf.is_owner) tell_cache(tree, leaf, row_values);
+    expand(tree, leaf.node, row_values);
   }
-  for (const Ref leaf : round.known) expand(tree, leaf, tree.node(leaf).value);
+  for (const Ref leaf : round.known) expand(tree, leaf, nullptr);
 }
 
 // Backs up the simulations of the rounds [begin, end), in the order of selection within each tree. Like the way down,
 // the way up is taken in several trees at once, one step of each in turn.
+template <bool kVectors>
 void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
   struct Climber {
     Tree* tree;
     const Round* round;
     size_t simulation;
     Ref at;
-    double value;
+    Ref leaf;      // with a value per player: whose values are carried up
+    double value;  // else: the value
   };
   Climber climbers[kInterleave];
   int32_t num_active = 0, next = begin;
   const auto start_simulation = [](Climber& climber) {
-    climber.at = climber.round->simulations[climber.simulation];
-    climber.value = climber.tree->value_for_first_player(climber.at);
+    climber.at = climber.leaf = climber.round->simulations[climber.simulation];
+    if constexpr (!kVectors) climber.value = climber.tree->value_for_first_player(climber.at);
     climber.tree->prefetch(climber.tree->node(climber.at).parent);
   };
   const auto take_next_round = [&](Climber& climber) {
@@ -290,7 +313,7 @@ void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
     for (int32_t i = 0; i < num_active; ++i) {
       Climber& climber = climbers[i];
       Tree& tree = *climber.tree;
-      climber.at = tree.climb(climber.at, climber.value);
+      climber.at = kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
       if (climber.at != tree.root()) {
         tree.prefetch(tree.node(climber.at).parent);
         continue;
@@ -314,7 +337,7 @@ void Forest::cancel(Batch& batch) {
     for (const Leaf& leaf : round.leaves) tree.node(leaf.node).kind = NodeKind::kNew;
     for (const Ref leaf : round.known) {
       tree.node(leaf).kind = NodeKind::kNew;
-      tree.node(leaf).value = 0.0f;
+      tree.forget_values(leaf);
     }
     for (const Ref leaf : round.simulations) {
       tree.unmark(leaf);

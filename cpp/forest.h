@@ -99,6 +99,9 @@ class Forest {
   // a search does is the same, as long as the evaluator gives equal answers to equal positions.
   Forest(const GameTable& game, int32_t num_trees, const ForestOptions& options,
          std::shared_ptr<PredictionCache> cache = nullptr);
+  ~Forest();
+  Forest(const Forest&) = delete;
+  Forest& operator=(const Forest&) = delete;
 
   int32_t num_trees() const { return static_cast<int32_t>(trees_.size()); }
   const GameTable& game() const { return game_; }
@@ -108,8 +111,8 @@ class Forest {
   void reset(int32_t tree, const void* state);
   // Empties tree `tree`: nothing is selected from it until it is planted again.
   void uproot(int32_t tree);
-  // Moves a root along `action`; the statistics below it stay.
-  void advance(int32_t tree, int32_t action);
+  // Moves a root along an action or an outcome of chance; the statistics below it stay.
+  void advance(int32_t tree, int64_t move);
   // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next
   // `num_simulations` simulations of each are its budget. `move` counts the searches so far: with the seed and the
   // tree it is the key of the search's random numbers.
@@ -125,12 +128,12 @@ class Forest {
 
   // Gathers from the trees of [first, last) that have something left to do, taking turns from call to call, until
   // another round might not fit into `max_leaves` rows; at least one tree. `observations` has room for
-  // `rows_needed(max_leaves)` rows. A batch of no rows is already complete: every tree of the range has used up its
+  // `rows_needed(max_leaves)` rows, or is null: then none are written. A batch of no rows is already complete: every tree of the range has used up its
   // budget, waits for a batch that is out, or has done many simulations that need no evaluation (`has_work` tells).
   Batch& select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations);
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
-  // logits [rows, A], values [rows] for the player to move. Throws BadEvaluation, having cancelled the batch, if a
+  // logits [rows, A], values [rows, num_values], the player to move first. Throws BadEvaluation, having cancelled the batch, if a
   // legal logit or a value is not finite, or a value is outside [-1, 1] by more than the rounding of half precision.
   void complete(Batch& batch, const float* logits, const float* values);
   void cancel(Batch& batch);
@@ -172,12 +175,14 @@ class Forest {
   bool start_round(Cursor& cursor, const Batch& batch);
   void take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch);
   bool ask_cache(Tree& tree, Leaf& leaf);
-  void tell_cache(const Tree& tree, const Leaf& leaf, float value);
-  void expand(Tree& tree, Ref leaf, float value);
+  void tell_cache(const Tree& tree, const Leaf& leaf, const float* values);
+  void expand(Tree& tree, Ref leaf, const float* values);
+  void write_observations(const Batch& batch, float* observations);
   bool end_round(Cursor& cursor, const Batch& batch);
   Round& round_of(int32_t slot, int32_t tree);
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void expand_round(const Round& round, const float* logits, const float* values);
+  template <bool kVectors>
   void back_up_rounds(const Batch& batch, int32_t begin, int32_t end);
   Tree& idle_tree(int32_t index, const char* verb);
   template <class Fn>

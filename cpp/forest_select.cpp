@@ -1,6 +1,8 @@
 // forest_select.cpp: the way down: which trees, which leaves, their rows and their observations.
 #include <algorithm>
+#include <optional>
 
+#include "failure.h"
 #include "forest.h"
 
 namespace windrow {
@@ -18,7 +20,8 @@ struct Forest::Cursor {
   Round* round = nullptr;
   Tree* tree = nullptr;
   Ref at = kNone;
-  int32_t depth = 0;
+  int32_t depth = 0;        // actions from the root; what chance does is not counted
+  uint32_t num_draws = 0;   // of chance, in this simulation
   int64_t wanted = 0;       // simulations still to select in this round
   int64_t num_free = 0;     // simulations of this call that needed no evaluation
   bool has_shared = false;  // a simulation of this round waits for a leaf of another batch
@@ -81,18 +84,31 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
     give_back(batch);
     return batch;
   }
+  if (observations == nullptr) return batch;
   const Timer timer(seconds_.encode);
+  try {
+    write_observations(batch, observations);
+  } catch (...) {
+    cancel(batch);
+    throw;
+  }
+  return batch;
+}
+
+void Forest::write_observations(const Batch& batch, float* observations) {
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) {
       const Tree& tree = trees_[static_cast<size_t>(round.tree)];
       for (const Leaf& leaf : round.leaves) {
         if (!leaf.is_owner) continue;
         float* row = observations + static_cast<size_t>(leaf.row) * static_cast<size_t>(game_.observation_floats);
-        game_.observe(game_.self, tree.state_of(leaf.node), row);
+        if (game_.observe(game_.self, tree.state_of(leaf.node), row) == kFailed) {
+          const std::string why = why_failed(game_);
+          throw GameFault("observe: " + why, tree.index(), tree.moves_to(leaf.node));
+        }
       }
     });
   });
-  return batch;
 }
 
 // Gives every leaf its row. With a cache, equal positions share one: a small hash table by key says whether a position
@@ -160,53 +176,75 @@ void Forest::take_leaf(Tree& tree, Ref leaf, Round& round, const Batch& batch) {
   node.batch = batch.slot;
 }
 
-// Gives a leaf its key. True: the cache knew it, and its priors and value are written.
+// Gives a leaf its key. True: the cache knew it, and its priors and values are written.
 bool Forest::ask_cache(Tree& tree, Leaf& leaf) {
   const std::byte* state = tree.state_of(leaf.node);
+  const auto fail = [&](const char* method) {
+    const std::string why = why_failed(game_);
+    throw GameFault(std::string(method) + ": " + why, tree.index(), tree.moves_to(leaf.node));
+  };
   if (canonizer_ == nullptr) {
     uint64_t hash[2];
-    game_.hash(game_.self, state, hash);
+    if (game_.hash(game_.self, state, hash) == kFailed) fail("hash");
     leaf.key = make_key(hash, model_version_);
-    return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* value) {
-      return cache_->find(leaf.key, count, priors, value);
-    });
+    if (game_.num_values == 1) {
+      return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* value) {
+        return cache_->find(leaf.key, count, priors, value);
+      });
+    }
+  } else {
+    const std::optional<Canonizer::Position> position = canonizer_->find(state, model_version_);
+    if (!position) fail("observe");
+    leaf.key = position->key;
+    leaf.symmetry = position->symmetry;
   }
-  const Canonizer::Position position = canonizer_->find(state, model_version_);
-  leaf.key = position.key;
-  leaf.symmetry = position.symmetry;
-  return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* value) {
-    std::vector<float> image(static_cast<size_t>(count));
-    if (!cache_->find(leaf.key, count, image.data(), value)) return false;
-    const std::vector<int32_t> order = canonizer_->order(leaf.symmetry, tree.actions(tree.node(leaf.node)));
-    for (size_t i = 0; i < order.size(); ++i) priors[order[i]] = image[i];
+  return tree.fetch_priors(leaf.node, [&](int32_t count, float* priors, float* values) {
+    // The other players' values come after the priors.
+    const int32_t num_others = game_.num_values - 1;
+    std::vector<float> known(static_cast<size_t>(count + num_others));
+    if (!cache_->find(leaf.key, count + num_others, known.data(), values)) return false;
+    std::copy_n(known.begin() + count, num_others, values + 1);
+    if (canonizer_ == nullptr) {
+      std::copy_n(known.begin(), count, priors);
+    } else {
+      const std::vector<int32_t> order = canonizer_->order(leaf.symmetry, tree.actions(tree.node(leaf.node)));
+      for (size_t i = 0; i < order.size(); ++i) priors[order[i]] = known[i];
+    }
     return true;
   });
 }
 
-void Forest::tell_cache(const Tree& tree, const Leaf& leaf, float value) {
+void Forest::tell_cache(const Tree& tree, const Leaf& leaf, const float* values) {
   const Node& node = tree.node(leaf.node);
   const std::span<const float> priors = tree.priors(node);
-  if (canonizer_ == nullptr) return cache_->insert(leaf.key, node.num_edges, priors.data(), value);
-  std::vector<float> image;
-  for (const int32_t place : canonizer_->order(leaf.symmetry, tree.actions(node))) {
-    image.push_back(priors[static_cast<size_t>(place)]);
+  if (canonizer_ == nullptr && game_.num_values == 1) {
+    return cache_->insert(leaf.key, node.num_edges, priors.data(), values[0]);
   }
-  cache_->insert(leaf.key, node.num_edges, image.data(), value);
+  std::vector<float> known(priors.begin(), priors.end());
+  if (canonizer_ != nullptr) {
+    known.clear();
+    for (const int32_t place : canonizer_->order(leaf.symmetry, tree.actions(node))) {
+      known.push_back(priors[static_cast<size_t>(place)]);
+    }
+  }
+  known.insert(known.end(), values + 1, values + game_.num_values);
+  cache_->insert(leaf.key, static_cast<int32_t>(known.size()), known.data(), values[0]);
 }
 
 // Puts the cursor at the root for a new round. False: there is nothing to select.
 bool Forest::start_round(Cursor& cursor, const Batch& batch) {
   Tree& tree = *cursor.tree;
+  cursor.at = tree.root();
   if (tree.node(tree.root()).kind == NodeKind::kNew) {
     take_leaf(tree, tree.root(), *cursor.round, batch);
     if (cursor.round->known.empty()) return false;
-    expand(tree, tree.root(), tree.node(tree.root()).value);
+    expand(tree, tree.root(), nullptr);
     cursor.round->known.clear();
   }
   cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
   cursor.has_shared = false;
-  cursor.at = tree.root();
   cursor.depth = 0;
+  cursor.num_draws = 0;
   tree.prefetch(tree.root());
   tree.prefetch_free();
   return cursor.wanted > 0;
@@ -216,7 +254,7 @@ bool Forest::start_round(Cursor& cursor, const Batch& batch) {
 bool Forest::end_round(Cursor& cursor, const Batch& batch) {
   Round& round = *cursor.round;
   if (!round.leaves.empty() || round.simulations.empty()) return false;
-  for (const Ref leaf : round.known) expand(*cursor.tree, leaf, cursor.tree->node(leaf).value);
+  for (const Ref leaf : round.known) expand(*cursor.tree, leaf, nullptr);
   for (const Ref leaf : round.simulations) cursor.tree->back_up(leaf);
   cursor.num_free += static_cast<int64_t>(round.simulations.size());
   round.known.clear();
@@ -225,8 +263,8 @@ bool Forest::end_round(Cursor& cursor, const Batch& batch) {
   return !cursor.has_shared && cursor.num_free < kMaxFreeSimulations && start_round(cursor, batch);
 }
 
-void Forest::expand(Tree& tree, Ref leaf, float value) {
-  tree.expand(leaf, value);
+void Forest::expand(Tree& tree, Ref leaf, const float* values) {
+  tree.expand(leaf, values);
   if (leaf == tree.root()) mix_noise(tree);
 }
 
@@ -262,7 +300,19 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
     tree.counters.max_depth = std::max(tree.counters.max_depth, cursor.depth);
     cursor.at = tree.root();
     cursor.depth = 0;
+    cursor.num_draws = 0;
     return --cursor.wanted > 0;
+  };
+  const auto move_to = [](Cursor& cursor, Ref child) {
+    Tree& tree = *cursor.tree;
+    if (child == kNone) {
+      tree.unmark(cursor.at);
+      tree.set_full();
+      return false;
+    }
+    tree.prefetch(child);
+    cursor.at = child;
+    return true;
   };
   // One step. False: the round has ended.
   const auto step = [&](Cursor& cursor) {
@@ -274,16 +324,11 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
         const bool is_gumbel = cursor.depth == 0 && options_.gumbel.max_considered > 0;
         const Ref child =
             is_gumbel ? tree.step_down_gumbel(cursor.at) : tree.step_down<kRule>(cursor.at, options_.rules);
-        if (child == kNone) {
-          tree.unmark(cursor.at);
-          tree.set_full();
-          return false;
-        }
-        tree.prefetch(child);
-        cursor.at = child;
         ++cursor.depth;
-        return true;
+        return move_to(cursor, child);
       }
+      case NodeKind::kOfChance:
+        return move_to(cursor, tree.step_chance(cursor.at, cursor.num_draws++));
       case NodeKind::kNew:
         take_leaf(tree, cursor.at, *cursor.round, batch);
         return end_simulation(cursor, *cursor.round);

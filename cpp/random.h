@@ -28,8 +28,8 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t 
   return counter;
 }
 
-// What a stream is for; streams of different purposes are independent. Numbers from 4 on are self-play's, in Python.
-enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2, kGumbel = 3 };
+// What a stream is for; streams of different purposes are independent. The other numbers are self-play's, in Python.
+enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2, kGumbel = 3, kOutcome = 7 };
 
 // Whose random numbers: one search of one tree.
 struct RandomKey {
@@ -40,9 +40,9 @@ struct RandomKey {
 
 class Stream {
  public:
-  // `lane` splits a purpose into 2^24 independent streams (one per action, say).
-  Stream(RandomKey key, Purpose purpose, uint32_t lane)
-      : seed_(key.seed), counter_{0, static_cast<uint32_t>(purpose) | lane << 8, key.move, key.tree} {}
+  // `lane` splits a purpose into 2^24 independent streams (one per action, say); `index` is where in it to begin.
+  Stream(RandomKey key, Purpose purpose, uint32_t lane, uint32_t index = 0)
+      : seed_(key.seed), counter_{index, static_cast<uint32_t>(purpose) | lane << 8, key.move, key.tree} {}
 
   uint64_t next_bits() {
     const std::array<uint32_t, 4> block = philox(counter_, seed_);

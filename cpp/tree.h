@@ -2,13 +2,22 @@
 //
 // A node is one block of cache lines, and has two forms, of which the first is the beginning of the second:
 //
-//   light  | Node 40 B | state | prior f32 x n | action u16 x n |
-//   open   | ... the same ...  | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
+//   light  | Node 40 B | state | values | prior f32 x n | action u16 x n |
+//   open   | ... the same ...           | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
 //                                                       n = legal actions, padded to kLanes
 //
 // It is made light when it is first reached. Most nodes of a tree are never passed, and stay so; with 225 actions
 // that is a quarter of an open one. When the first simulation goes on from a node it is made again as an open one, with
 // room for what its edges learn. With Connect-4 the forms have two lines and four.
+//
+// `values` is there only if the game has a value per player (ValueBlock below): two-player games are none the wider for
+// it. Where chance is to move a node is open from the start, its edges are outcomes and its priors their probabilities.
+// If outcomes cannot be listed, n is a power of two and more, and the edges are a table of the outcomes drawn so far:
+//
+//   drawn  | ... as open ...  | outcome i64 x n |
+//
+// When it is full its last edge leads to a larger one for the same position, and so on. Such a node never moves, so
+// that parents stay before children.
 //
 // A child is found by its position in the slice (a Ref, in lines), and a node knows its parent, so a leaf alone names
 // the whole path of a simulation. Blocks lie in the order in which they were made, parents before children, which lets
@@ -43,11 +52,13 @@ enum class NodeKind : uint8_t {
   kWaiting,   // its evaluation is out
   kExpanded,  // has priors and a value
   kOver,      // the game has ended here
+  kOfChance,  // chance is to move; has no evaluation
   kMoved,     // not a node any more: it was made again elsewhere
 };
 
 struct Node {
-  // Written by backup: the own evaluation and every value that came through, for the player to move here.
+  // Written by backup: the own evaluation and every value that came through, for the player to move here; of player 0
+  // where chance is to move.
   double value_sum;
 
   // Fixed once the node is made, except by advance.
@@ -55,7 +66,7 @@ struct Node {
   Ref forward;           // scratch of advance
   uint16_t parent_edge;  // index among the parent's edges
   uint16_t num_edges;
-  int8_t to_play;  // a player, or kTerminal
+  int8_t to_play;  // a player, kTerminal or kChance
   NodeKind kind;
   bool is_open;
 
@@ -66,7 +77,10 @@ struct Node {
   int32_t visits;
   int32_t in_flight;  // raised by select, lowered by complete and cancel; zero between rounds
 
-  int32_t batch;  // which batch a waiting node's row is in
+  union {
+    int32_t batch;         // which batch a waiting node's row is in
+    int32_t num_outcomes;  // of a table of drawn outcomes: how many it has
+  };
 
   int32_t num_slots() const { return (num_edges + kLanes - 1) / kLanes * kLanes; }
 };
@@ -75,10 +89,10 @@ static_assert(sizeof(Node) == 40);
 // Something is wrong at one position of one tree.
 class PositionError : public std::runtime_error {
  public:
-  PositionError(const std::string& what, int32_t at_tree, std::vector<int32_t> path)
-      : std::runtime_error(what), tree(at_tree), actions(std::move(path)) {}
+  PositionError(const std::string& what, int32_t at_tree, std::vector<int64_t> path)
+      : std::runtime_error(what), tree(at_tree), moves(std::move(path)) {}
   int32_t tree;
-  std::vector<int32_t> actions;  // from the root to the position
+  std::vector<int64_t> moves;  // from the root to the position: actions and outcomes of chance
 };
 
 // A fault in the game's own rules, met while growing a tree.
@@ -105,30 +119,34 @@ class Tree {
         index_(index),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
-        largest_light_lines_(to_lines(light_bytes(game, padded(game.max_legal_actions)))),
+        largest_new_lines_(to_lines(largest_root_bytes(game))),
+        edges_offset_(sizeof(Node) + static_cast<size_t>(game.state_bytes) + values_bytes(game)),
         scratch_(static_cast<size_t>(game.state_bytes) / sizeof(uint64_t)),
-        legal_(static_cast<size_t>(game.max_legal_actions) + 1) {}
+        legal_(static_cast<size_t>(std::max(game.max_legal_actions, game.max_outcomes)) + 1),
+        probabilities_(static_cast<size_t>(game.max_outcomes) + 1) {}
 
   // What the largest root of a game may need; a slice must hold at least that.
-  static size_t largest_root_bytes(const GameTable& game) { return light_bytes(game, padded(game.max_legal_actions)); }
+  static size_t largest_root_bytes(const GameTable& game) {
+    const size_t head = sizeof(Node) + static_cast<size_t>(game.state_bytes) + values_bytes(game);
+    size_t edges = kLightEdgeBytes * static_cast<size_t>(padded(game.max_legal_actions));
+    edges = std::max(edges, kOpenEdgeBytes * static_cast<size_t>(padded(game.max_outcomes)));
+    if (game.sample_outcome != nullptr) {
+      edges = std::max(edges, kDrawnEdgeBytes * static_cast<size_t>(padded(kFirstTable + 1)));
+    }
+    return head + edges;
+  }
 
   // --- Building ------------------------------------------------------------------------------------------------
 
   // Forgets everything and starts at `state`.
   void reset(const void* state) {
     std::memcpy(scratch_.data(), state, static_cast<size_t>(game_->state_bytes));
+    if (game_->retain != nullptr) game_->retain(game_->self, scratch_.data());
     plant(kNone, 0);
   }
 
   // Forgets everything.
-  void uproot() {
-    mark_dead(base_, used_lines_ * kLineBytes);
-    used_lines_ = 0;
-    num_nodes_ = 0;
-    num_expanded_ = 0;
-    clean_root_priors_.clear();
-    root_ = kNone;
-  }
+  void uproot();
 
   // Starts one search of the present root.
   void begin(int64_t num_simulations, RandomKey key, bool explores = true) {
@@ -171,18 +189,9 @@ class Tree {
     return gumbel_.policy(root_edges(nothing));
   }
 
-  // Moves the root to the child under `action`, keeping its subtree. A child never reached becomes a fresh root.
-  void advance(int32_t action) {
-    Node& root = node(root_);
-    if (root.kind == NodeKind::kOver) throw std::invalid_argument("the game is over");
-    const uint16_t* begin = actions_of(root);
-    const uint16_t* found = std::find(begin, begin + root.num_edges, action);
-    if (found == begin + root.num_edges) throw std::invalid_argument("not a legal action");
-    const Ref child = root.is_open ? children_of(root)[found - begin] : kNone;
-    if (child != kNone) return keep_subtree(child);
-    play(root_, action);
-    plant(root_, static_cast<int32_t>(found - begin));
-  }
+  // Moves the root to the child under `move`, an action or an outcome of chance, keeping its subtree. A child never
+  // reached becomes a fresh root.
+  void advance(int64_t move);
 
   // --- Walking down --------------------------------------------------------------------------------------------
 
@@ -207,16 +216,12 @@ class Tree {
     return follow(at, gumbel_.next_edge(root_edges({}), started_));
   }
 
+  // The same from a node where chance is to move. `draw` counts the draws of this simulation so far: with the search's
+  // key and the number of the simulation it decides the outcome, so a simulation that is undone is drawn again alike.
+  Ref step_chance(Ref at, uint32_t draw);
+
   // Takes the marks of a simulation that ended at `leaf` away again.
-  void unmark(Ref leaf) {
-    for (Ref at = leaf; at != root_;) {
-      const Node& child = node(at);
-      Node& parent = node(child.parent);
-      --parent.in_flight;
-      --in_flight_of(parent)[child.parent_edge];
-      at = child.parent;
-    }
-  }
+  void unmark(Ref leaf) { unmark_between(leaf, root_); }
 
   // --- Putting answers back ------------------------------------------------------------------------------------
 
@@ -232,22 +237,29 @@ class Tree {
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
   }
 
-  // The same from elsewhere: `fetch(count, priors, value)` writes what it knows of a leaf, or returns false. The value
-  // is kept in the node until `expand`.
+  // The same from elsewhere: `fetch(count, priors, values)` writes what it knows of a leaf, or returns false. The values
+  // [num_values] are kept in the node until `expand`, which is then given none.
   template <class Fetch>
   bool fetch_priors(Ref leaf, const Fetch& fetch) {
     Node& at = node(leaf);
     float* priors = priors_of(at);
-    if (!fetch(at.num_edges, priors, &at.value)) return false;
+    if (!fetch(at.num_edges, priors, has_vectors() ? block_of(at).values(num_values()) : &at.value)) return false;
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
     return true;
   }
+  // What fetch_priors put there is no longer wanted.
+  void forget_values(Ref leaf) { node(leaf).value = 0.0f; }
 
-  // Makes a waiting leaf, its priors already written, a node simulations can pass.
-  void expand(Ref leaf, float value) {
+  // Makes a waiting leaf, its priors already written, a node simulations can pass. `values` [num_values] begin with the
+  // player to move; null: those that fetch_priors kept.
+  void expand(Ref leaf, const float* values) {
     Node& at = node(leaf);
-    at.value = value;
-    at.value_sum = static_cast<double>(value);
+    if (has_vectors()) {
+      seat_values(at, values);
+    } else if (values != nullptr) {
+      at.value = *values;
+    }
+    at.value_sum = static_cast<double>(at.value);
     at.visits = 1;
     at.kind = NodeKind::kExpanded;
     ++num_expanded_;
@@ -265,18 +277,24 @@ class Tree {
   Ref climb(Ref at, double value) {
     const Node& child = node(at);
     Node& parent = node(child.parent);
-    const double mover_value = parent.to_play == 0 ? value : -value;
-    --parent.in_flight;
-    ++parent.visits;
-    parent.value_sum += mover_value;
-    --in_flight_of(parent)[child.parent_edge];
-    ++visits_of(parent)[child.parent_edge];
-    value_sums_of(parent)[child.parent_edge] += mover_value;
-    return child.parent;
+    return pass_up(child, parent, parent.to_play <= 0 ? value : -value);
+  }
+  // The same with the values of `leaf`, one per player.
+  Ref climb_with_vectors(Ref at, Ref leaf) {
+    const Node& child = node(at);
+    Node& parent = node(child.parent);
+    const float* values = block_of(node(leaf)).values(num_values());
+    double* sums = block_of(parent).value_sums();
+    for (int32_t player = 0; player < num_values(); ++player) sums[player] += static_cast<double>(values[player]);
+    return pass_up(child, parent, static_cast<double>(values[std::max<int32_t>(parent.to_play, 0)]));
   }
   void back_up(Ref leaf) {
-    const double value = value_for_first_player(leaf);
-    for (Ref at = leaf; at != root_;) at = climb(at, value);
+    if (has_vectors()) {
+      for (Ref at = leaf; at != root_;) at = climb_with_vectors(at, leaf);
+    } else {
+      const double value = value_for_first_player(leaf);
+      for (Ref at = leaf; at != root_;) at = climb(at, value);
+    }
     ++counters.simulations;
   }
 
@@ -297,11 +315,29 @@ class Tree {
   std::span<const Ref> children(const Node& n) const { return {children_of(n), n.num_edges}; }
   std::span<const uint16_t> edges_in_flight(const Node& n) const { return {in_flight_of(n), n.num_edges}; }
 
-  // The actions that lead from the root to `leaf`.
-  std::vector<int32_t> actions_to(Ref leaf) const;
+  // Whether there is a value per player; else one value says it all.
+  bool has_vectors() const { return game_->num_values > 1; }
+  int32_t num_values() const { return game_->num_values; }
+  // With a value per player: sums of all that came through a node, by player.
+  std::span<const double> player_value_sums(const Node& n) const {
+    return {block_of(n).value_sums(), static_cast<size_t>(num_values())};
+  }
+  // The outcomes that a node of chance has had or, if they are listed, may have, and how often each came.
+  struct Outcome {
+    int64_t outcome;
+    float probability;  // 0 if it is not known
+    int32_t visits;
+    int32_t in_flight;
+    double value_sum;
+    Ref child;  // kNone if it never came
+  };
+  std::vector<Outcome> outcomes(Ref chance) const;  // ascending
+
+  // The moves that lead from the root to `leaf`: actions and outcomes of chance.
+  std::vector<int64_t> moves_to(Ref leaf) const;
   // The node that `path` leads to from the root; kNone if it was never reached.
-  Ref find(std::span<const int32_t> path) const;
-  // The most visited line from the root, ties to the lowest action.
+  Ref find(std::span<const int64_t> path) const;
+  // The most visited line from the root, ties to the lowest action; it ends where chance is to move.
   std::vector<int32_t> principal_variation() const;
   // All in-flight marks, counted by a walk over the whole tree: for tests and checks.
   int64_t count_in_flight() const;
@@ -329,6 +365,38 @@ class Tree {
   int32_t num_batches_out = 0;
 
  private:
+  // What a node has if there is a value per player, before its edges: sums of the values that came through it, and its
+  // own evaluation or result; by player, not by seat.
+  class ValueBlock {
+   public:
+    explicit ValueBlock(const std::byte* start) : start_(const_cast<std::byte*>(start)) {}
+    double* value_sums() const { return reinterpret_cast<double*>(start_); }
+    float* values(int32_t num_values) const {
+      return reinterpret_cast<float*>(start_ + static_cast<size_t>(num_values) * sizeof(double));
+    }
+
+   private:
+    std::byte* start_;
+  };
+  static size_t values_bytes(const GameTable& game) {
+    if (game.num_values == 1) return 0;
+    const size_t bytes = static_cast<size_t>(game.num_values) * (sizeof(double) + sizeof(float));
+    return (bytes + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+  }
+  ValueBlock block_of(const Node& n) const {
+    return ValueBlock(reinterpret_cast<const std::byte*>(&n) + sizeof(Node) + game_->state_bytes);
+  }
+  void seat_values(Node& at, const float* values);
+
+  Ref pass_up(const Node& child, Node& parent, double mover_value) {
+    --parent.in_flight;
+    ++parent.visits;
+    parent.value_sum += mover_value;
+    --in_flight_of(parent)[child.parent_edge];
+    ++visits_of(parent)[child.parent_edge];
+    value_sums_of(parent)[child.parent_edge] += mover_value;
+    return child.parent;
+  }
   bool make_open(Ref& at) {
     if (node(at).is_open) return true;
     const Ref opened = open(at);
@@ -341,12 +409,15 @@ class Tree {
     Node& from = node(at);
     Ref child = children_of(from)[edge];
     if (child == kNone) {
-      child = make_child(at, edge);
+      child = make_child(at, edge, actions_of(from)[edge]);
       if (child == kNone) return kNone;
     }
+    mark(from, edge);
+    return child;
+  }
+  void mark(Node& from, int32_t edge) {
     ++from.in_flight;
     ++in_flight_of(from)[edge];
-    return child;
   }
   // The root's edges; of a root that is not open, with `nothing` for its visits.
   RootEdges root_edges(std::span<const int32_t> nothing) const {
@@ -361,7 +432,7 @@ class Tree {
   }
   template <class T>
   T* array_of(const Node& n, size_t bytes_per_edge_before) const {
-    const std::byte* edges = reinterpret_cast<const std::byte*>(&n) + sizeof(Node) + game_->state_bytes;
+    const std::byte* edges = reinterpret_cast<const std::byte*>(&n) + edges_offset_;
     return reinterpret_cast<T*>(
         const_cast<std::byte*>(edges + bytes_per_edge_before * static_cast<size_t>(n.num_slots())));
   }
@@ -371,25 +442,48 @@ class Tree {
   int32_t* visits_of(const Node& n) const { return array_of<int32_t>(n, 14); }
   Ref* children_of(const Node& n) const { return array_of<Ref>(n, 18); }
   uint16_t* in_flight_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
-  static constexpr size_t kLightEdgeBytes = 6, kOpenEdgeBytes = 24;
+  int64_t* outcomes_of(const Node& n) const { return array_of<int64_t>(n, 24); }
+  static constexpr size_t kLightEdgeBytes = 6, kOpenEdgeBytes = 24, kDrawnEdgeBytes = 32;
+  // A table of drawn outcomes: its places, and one edge more that leads to the next table.
+  static constexpr int32_t kFirstTable = 4, kLargestTable = 32768;
+  static int32_t table_size(const Node& n) { return n.num_edges - 1; }
+  bool is_table(const Node& n) const { return n.kind == NodeKind::kOfChance && game_->sample_outcome != nullptr; }
 
   static int32_t padded(int32_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-  static size_t light_bytes(const GameTable& game, int32_t num_slots) {
-    return sizeof(Node) + static_cast<size_t>(game.state_bytes) + kLightEdgeBytes * static_cast<size_t>(num_slots);
+  size_t block_bytes(int32_t num_slots, size_t bytes_per_edge) const {
+    return edges_offset_ + bytes_per_edge * static_cast<size_t>(num_slots);
   }
-  size_t light_lines(int32_t num_slots) const { return to_lines(light_bytes(*game_, num_slots)); }
-  size_t open_lines(int32_t num_slots) const {
-    return to_lines(light_bytes(*game_, num_slots) +
-                    (kOpenEdgeBytes - kLightEdgeBytes) * static_cast<size_t>(num_slots));
+  size_t bytes_per_edge(const Node& n) const {
+    if (!n.is_open) return kLightEdgeBytes;
+    return is_table(n) ? kDrawnEdgeBytes : kOpenEdgeBytes;
   }
-  size_t lines_of(const Node& n) const { return n.is_open ? open_lines(n.num_slots()) : light_lines(n.num_slots()); }
+  size_t lines_of(const Node& n) const { return to_lines(block_bytes(n.num_slots(), bytes_per_edge(n))); }
 
   Ref allocate(size_t lines);
-  void play(Ref parent, int32_t action);
-  Node describe(Ref parent, int32_t parent_edge);
-  Ref place(const Node& made);
-  void plant(Ref parent, int32_t parent_edge);
-  Ref make_child(Ref parent, int32_t edge);
+  void play(Ref parent, int64_t move);
+  void drop_scratch();
+  Node describe(Ref parent, int64_t move, float* values);
+  void describe_end(Node& made, float* values);
+  void describe_moves(Node& made);
+  Ref place(const Node& made, const float* values);
+  void clear_edges(Node& opened);
+  void plant(Ref parent, int64_t move);
+  Ref make_child(Ref parent, int32_t edge, int64_t move);
+  Ref follow_outcome(Ref at, int64_t outcome);
+  Outcome outcome_of(const Node& chance, int32_t edge) const;
+  Ref make_next_table(Ref full);
+  // Takes the marks between two nodes of one path away again.
+  void unmark_between(Ref low, Ref high) {
+    for (Ref at = low; at != high;) {
+      const Node& child = node(at);
+      Node& parent = node(child.parent);
+      --parent.in_flight;
+      --in_flight_of(parent)[child.parent_edge];
+      at = child.parent;
+    }
+  }
+  int32_t place_in_table(const Node& table, int64_t outcome) const;
+  Ref child_under(Ref parent, int64_t move) const;
   Ref open(Ref light);
   void keep_subtree(Ref new_root);
 
@@ -397,9 +491,11 @@ class Tree {
   int32_t index_;
   std::byte* base_;
   size_t quota_lines_;
-  size_t largest_light_lines_;
-  std::vector<uint64_t> scratch_;  // the state of a node in the making
-  std::vector<int32_t> legal_;     // scratch
+  size_t largest_new_lines_;
+  size_t edges_offset_;                // of a block: where its edges begin
+  std::vector<uint64_t> scratch_;      // the state of a node in the making, owned by it until it is placed
+  std::vector<int32_t> legal_;         // scratch: its actions, or its outcomes
+  std::vector<double> probabilities_;  // scratch: of its outcomes
 
   Ref root_ = kNone;
   GumbelRoot gumbel_;

@@ -8,7 +8,7 @@
 #include "../games/builtin.h"
 #include "../prediction_cache.h"
 
-// A built-in game as Python holds it. Shared, because a search keeps its game alive.
+// A game as Python holds it. Shared, because a search keeps its game alive.
 struct NativeGame {
   std::shared_ptr<windrow::NamedGame> game;
 };
@@ -16,4 +16,6 @@ struct NativeGame {
 void bind_game(nanobind::module_& m);
 void bind_cache(nanobind::module_& m);
 void bind_forest(nanobind::module_& m);
+void bind_foreign_game(nanobind::module_& m);
+void bind_python_game(nanobind::module_& m);
 void bind_solver(nanobind::module_& m);

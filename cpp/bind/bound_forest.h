@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -38,14 +39,16 @@ class Holding {
   BoundForest& bound_;
 };
 
-// Holds the forest and not the GIL.
+// Holds the forest and not the GIL; unless the game needs it so often that giving it up would only cost time.
 class Working {
  public:
-  explicit Working(BoundForest& bound) : holding_(bound) {}
+  explicit Working(BoundForest& bound) : holding_(bound) {
+    if (!bound.game->needs_gil()) no_gil_.emplace();
+  }
 
  private:
   Holding holding_;
-  nb::gil_scoped_release no_gil_;
+  std::optional<nb::gil_scoped_release> no_gil_;
 };
 
 // What the roots are and have found; in roots.cpp.

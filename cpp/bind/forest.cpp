@@ -3,11 +3,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,7 +27,8 @@ namespace {
 
 using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using ConstLogits = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using ConstValues = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// [rows], or [rows, num_values].
+using ConstValues = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using ConstNumbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstStates = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -75,7 +78,7 @@ void check_range(const BoundForest& bound, int32_t first, int32_t last) {
   }
 }
 
-// Python exceptions whose args are (message, tree, actions), for the caller to turn into words about the position.
+// Python exceptions whose args are (message, tree, moves), for the caller to turn into words about the position.
 template <class Error>
 void bind_position_error(nb::module_& m, const char* name) {
   static PyObject* type = nullptr;
@@ -86,7 +89,7 @@ void bind_position_error(nb::module_& m, const char* name) {
     try {
       std::rethrow_exception(pointer);
     } catch (const Error& error) {
-      PyErr_SetObject(type, nb::make_tuple(error.what(), error.tree, error.actions).ptr());
+      PyErr_SetObject(type, nb::make_tuple(error.what(), error.tree, error.moves).ptr());
     }
   });
 }
@@ -123,7 +126,8 @@ void bind_forest(nb::module_& m) {
             options.dirichlet_fraction = dirichlet_fraction;
             options.gumbel = {gumbel_considered, gumbel_scale, gumbel_visit_offset, gumbel_value_scale};
             options.seed = seed;
-            options.num_threads = num_threads;
+            // Threads of a game that needs the GIL would wait for the one that waits for them.
+            options.num_threads = game.game->needs_gil() ? 1 : num_threads;
             options.max_memory = max_memory;
             new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
@@ -151,11 +155,11 @@ void bind_forest(nb::module_& m) {
           "tree"_a, "state"_a, "Plants a tree anew at `state`.")
       .def(
           "advance",
-          [](BoundForest& self, int32_t tree, int32_t action) {
+          [](BoundForest& self, int32_t tree, int64_t move) {
             const Working working(self);
-            self.forest.advance(tree, action);
+            self.forest.advance(tree, move);
           },
-          "tree"_a, "action"_a, "Moves a root along `action`, keeping what is below it.")
+          "tree"_a, "move"_a, "Moves a root along an action or an outcome of chance, keeping what is below it.")
       .def(
           "begin",
           [](BoundForest& self, int64_t num_simulations, uint32_t move, int32_t first, int32_t last,
@@ -169,29 +173,33 @@ void bind_forest(nb::module_& m) {
           "`model_version` of the cache's keys.")
       .def(
           "select",
-          [](BoundForest& self, const Floats& observations, int32_t max_leaves, int32_t first, int32_t last,
-             bool overlap) {
+          [](BoundForest& self, const std::optional<Floats>& observations, int32_t max_leaves, int32_t first,
+             int32_t last, bool overlap) {
             Forest& forest = self.forest;
             const size_t needed = static_cast<size_t>(forest.rows_needed(max_leaves)) *
                                   static_cast<size_t>(forest.game().observation_floats);
-            if (observations.size() < needed) throw std::invalid_argument("the observation buffer is too small");
+            if (observations && observations->size() < needed) {
+              throw std::invalid_argument("the observation buffer is too small");
+            }
             check_range(self, first, last);
             if (max_leaves < 1) throw std::invalid_argument("max_leaves must be at least 1");
-            float* data = observations.data();
+            float* data = observations ? observations->data() : nullptr;
             const Working working(self);
             const Batch& batch = forest.select(max_leaves, first, last, overlap, data);
             return BatchHandle{batch.slot, batch.serial, batch.num_rows};
           },
-          "observations"_a, "max_leaves"_a, "first"_a, "last"_a, "overlap"_a = false,
-          "Marks the next simulations in flight and writes their leaves' observations. A batch of no rows is already "
-          "complete.")
+          "observations"_a.none(), "max_leaves"_a, "first"_a, "last"_a, "overlap"_a = false,
+          "Marks the next simulations in flight and writes their leaves' observations, unless None is given for them. "
+          "A batch of no rows is already complete.")
       .def(
           "complete",
           [](BoundForest& self, const BatchHandle& handle, const ConstLogits& logits, const ConstValues& values) {
             const size_t rows = static_cast<size_t>(handle.num_rows);
-            if (logits.shape(0) != rows || values.shape(0) != rows ||
-                logits.shape(1) != static_cast<size_t>(self.forest.game().num_actions)) {
-              throw std::invalid_argument("complete needs logits [rows, A] and values [rows]");
+            const GameTable& game = self.forest.game();
+            if (logits.shape(0) != rows || logits.shape(1) != static_cast<size_t>(game.num_actions) ||
+                values.ndim() < 1 || values.shape(0) != rows ||
+                values.size() != rows * static_cast<size_t>(game.num_values)) {
+              throw std::invalid_argument("complete needs logits [rows, A] and values [rows] or [rows, num_values]");
             }
             const float* logits_data = logits.data();
             const float* values_data = values.data();
@@ -275,15 +283,17 @@ void bind_forest(nb::module_& m) {
           throw std::invalid_argument("these are not states of this game");
         }
         if (num_rollouts < 1) throw std::invalid_argument("num_rollouts must be at least 1");
-        std::vector<float> values(states.shape(0));
+        const size_t count = states.shape(0), num_values = static_cast<size_t>(table.num_values);
+        std::vector<float> values(count * num_values);
         {
           const nb::gil_scoped_release no_gil;
-          evaluate_by_rollout(table, reinterpret_cast<const std::byte*>(states.data()),
-                              static_cast<int32_t>(values.size()), num_rollouts, seed, values.data());
+          evaluate_by_rollout(table, reinterpret_cast<const std::byte*>(states.data()), static_cast<int32_t>(count),
+                              num_rollouts, seed, values.data());
         }
-        const size_t count = values.size();
-        return to_array<float>(std::move(values), count);
+        return num_values == 1 ? to_array<float>(std::move(values), count)
+                               : to_array<float>(std::move(values), count, num_values);
       },
       "game"_a, "states"_a, nb::kw_only(), "num_rollouts"_a, "seed"_a,
-      "The mean result of random games from each state, for the player to move there.");
+      "The mean result of random games from each state, for the player to move there; [n, players] if there is a value "
+      "per player, that player first.");
 }

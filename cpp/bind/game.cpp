@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "../failure.h"
 #include "bind.h"
 
 namespace nb = nanobind;
@@ -65,11 +66,22 @@ class StateCopy {
   explicit StateCopy(const NativeGame& self) : words_(static_cast<size_t>(table(self).state_bytes) / 8) {}
 
   void* get() { return words_.data(); }
+  const void* get() const { return words_.data(); }
   nb::bytes to_python() const { return nb::bytes(words_.data(), words_.size() * sizeof(uint64_t)); }
 
  private:
   std::vector<uint64_t> words_;
 };
+
+[[noreturn]] void fail(const NativeGame& self, const char* method) {
+  throw std::runtime_error(self.game->name() + "." + method + " failed: " + windrow::why_failed(table(self)));
+}
+
+// What a function of the game answered, unless it failed.
+int32_t checked(const NativeGame& self, const char* method, int32_t answer) {
+  if (answer == windrow::kFailed) fail(self, method);
+  return answer;
+}
 
 void check_action(const NativeGame& self, int32_t action) {
   if (action < 0 || action >= table(self).num_actions) {
@@ -100,35 +112,80 @@ std::vector<std::pair<std::string, std::vector<int32_t>>> observation(const Nati
 
 nb::bytes initial_state(const NativeGame& self) {
   StateCopy state(self);
-  table(self).initial_state(table(self).self, state.get());
+  checked(self, "initial_state", table(self).initial_state(table(self).self, state.get()));
   return state.to_python();
 }
 
 int32_t to_play(const NativeGame& self, const nb::bytes& state) {
-  return table(self).to_play(table(self).self, StateCopy(self, state).get());
+  return checked(self, "to_play", table(self).to_play(table(self).self, StateCopy(self, state).get()));
 }
 
 Vector<int32_t> legal_actions(const NativeGame& self, const nb::bytes& state) {
   NewVector<int32_t> actions(table(self).max_legal_actions);
-  const int32_t count = table(self).legal_actions(table(self).self, StateCopy(self, state).get(), actions.data.get());
+  const int32_t count =
+      checked(self, "legal_actions",
+              table(self).legal_actions(table(self).self, StateCopy(self, state).get(), actions.data.get()));
   actions.size = static_cast<size_t>(count);
   return actions.to_python();
 }
 
-nb::bytes apply(const NativeGame& self, const nb::bytes& state, int32_t action) {
+// Plays a move that a player or chance may make; throws std::invalid_argument for any other.
+void play(const NativeGame& self, void* state, int64_t move, std::vector<int32_t>& legal) {
+  const windrow::GameTable& rules = table(self);
+  const int32_t player = checked(self, "to_play", rules.to_play(rules.self, state));
+  if (player == windrow::kChance) {
+    if (rules.apply(rules.self, state, move) == windrow::kFailed) {
+      throw std::invalid_argument("outcome " + std::to_string(move) + " is not possible: " + windrow::why_failed(rules));
+    }
+    return;
+  }
+  if (player == windrow::kTerminal) throw std::invalid_argument("the game is over");
+  legal.resize(static_cast<size_t>(rules.max_legal_actions) + 1);
+  const int32_t count = checked(self, "legal_actions", rules.legal_actions(rules.self, state, legal.data()));
+  if (!std::binary_search(legal.begin(), legal.begin() + count, move)) {
+    throw std::invalid_argument("action " + std::to_string(move) + " is not a legal move");
+  }
+  checked(self, "apply", rules.apply(rules.self, state, move));
+}
+
+nb::bytes apply(const NativeGame& self, const nb::bytes& state, int64_t move) {
   StateCopy copy(self, state);
-  check_action(self, action);
-  std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
-  legal.resize(static_cast<size_t>(table(self).legal_actions(table(self).self, copy.get(), legal.data())));
-  if (std::find(legal.begin(), legal.end(), action) == legal.end()) {
-    const bool is_over = table(self).to_play(table(self).self, copy.get()) == windrow::kTerminal;
-    throw std::invalid_argument(self.game->action_name(action) +
-                                (is_over ? " cannot be played: the game is over" : " is not a legal move here"));
-  }
-  if (const int32_t error = table(self).apply(table(self).self, copy.get(), action); error != 0) {
-    throw std::runtime_error(self.game->name() + " failed with code " + std::to_string(error));
-  }
+  std::vector<int32_t> legal;
+  play(self, copy.get(), move, legal);
   return copy.to_python();
+}
+
+const char* chance(const NativeGame& self) {
+  if (table(self).chance_outcomes != nullptr) return "listed";
+  return table(self).sample_outcome != nullptr ? "sampled" : "none";
+}
+
+void check_chance(const NativeGame& self, const StateCopy& state) {
+  if (table(self).to_play(table(self).self, state.get()) != windrow::kChance) {
+    throw std::invalid_argument("it is not chance's turn");
+  }
+}
+
+std::pair<Vector<int32_t>, Vector<double>> chance_outcomes(const NativeGame& self, const nb::bytes& state) {
+  const StateCopy copy(self, state);
+  if (table(self).chance_outcomes == nullptr) throw std::invalid_argument("this game's outcomes cannot be listed");
+  check_chance(self, copy);
+  NewVector<int32_t> outcomes(table(self).max_outcomes);
+  NewVector<double> probabilities(table(self).max_outcomes);
+  const int32_t count = checked(
+      self, "chance_outcomes",
+      table(self).chance_outcomes(table(self).self, copy.get(), outcomes.data.get(), probabilities.data.get()));
+  outcomes.size = probabilities.size = static_cast<size_t>(count);
+  return {outcomes.to_python(), probabilities.to_python()};
+}
+
+int64_t sample_outcome(const NativeGame& self, const nb::bytes& state, uint64_t seed) {
+  const StateCopy copy(self, state);
+  if (table(self).sample_outcome == nullptr) throw std::invalid_argument("this game does not draw its outcomes");
+  check_chance(self, copy);
+  int64_t outcome = 0;
+  checked(self, "sample_outcome", table(self).sample_outcome(table(self).self, copy.get(), seed, &outcome));
+  return outcome;
 }
 
 Vector<float> returns(const NativeGame& self, const nb::bytes& state) {
@@ -137,19 +194,19 @@ Vector<float> returns(const NativeGame& self, const nb::bytes& state) {
     throw std::invalid_argument("there are no returns yet: the game is not over");
   }
   NewVector<float> values(table(self).num_players);
-  table(self).returns(table(self).self, copy.get(), values.data.get());
+  checked(self, "returns", table(self).returns(table(self).self, copy.get(), values.data.get()));
   return values.to_python();
 }
 
 Vector<float> observe(const NativeGame& self, const nb::bytes& state) {
   NewVector<float> row(table(self).observation_floats);
-  table(self).observe(table(self).self, StateCopy(self, state).get(), row.data.get());
+  checked(self, "observe", table(self).observe(table(self).self, StateCopy(self, state).get(), row.data.get()));
   return row.to_python();
 }
 
 std::pair<uint64_t, uint64_t> hash(const NativeGame& self, const nb::bytes& state) {
   uint64_t hash[2];
-  table(self).hash(table(self).self, StateCopy(self, state).get(), hash);
+  checked(self, "hash", table(self).hash(table(self).self, StateCopy(self, state).get(), hash));
   return {hash[0], hash[1]};
 }
 
@@ -160,7 +217,8 @@ std::pair<Vector<int32_t>, Vector<int32_t>> symmetry(const NativeGame& self, int
   }
   NewVector<int32_t> actions(table(self).num_actions);
   NewVector<int32_t> observation(table(self).observation_floats);
-  table(self).symmetry(table(self).self, index, actions.data.get(), observation.data.get());
+  checked(self, "symmetry",
+          table(self).symmetry(table(self).self, index, actions.data.get(), observation.data.get()));
   return {actions.to_python(), observation.to_python()};
 }
 
@@ -173,6 +231,12 @@ std::string action_name(const NativeGame& self, int32_t action) {
   return self.game->action_name(action);
 }
 
+std::pair<int64_t, size_t> parse_outcome(const NativeGame& self, std::string_view text) {
+  int64_t outcome = -1;
+  const size_t consumed = self.game->parse_outcome(text, &outcome);
+  return {outcome, consumed};
+}
+
 std::pair<int32_t, size_t> parse_action(const NativeGame& self, std::string_view text) {
   int32_t action = -1;
   const size_t consumed = self.game->parse_action(text, &action);
@@ -182,7 +246,7 @@ std::pair<int32_t, size_t> parse_action(const NativeGame& self, std::string_view
 // --- Many states at once: rows of bytes [n, state_bytes]. The GIL is released.
 
 using States = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Actions = nb::ndarray<const uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Moves = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 using Matrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
@@ -203,25 +267,20 @@ void for_each_state(const NativeGame& self, const States& states, Visit visit) {
   }
 }
 
-Matrix<uint8_t> play_many(const NativeGame& self, const nb::bytes& initial, const Actions& actions) {
+Matrix<uint8_t> play_many(const NativeGame& self, const nb::bytes& initial, const Moves& moves) {
   StateCopy state(self, initial);
   const size_t size = static_cast<size_t>(table(self).state_bytes);
-  const size_t num_moves = actions.shape(0);
+  const size_t num_moves = moves.shape(0);
   NewVector<uint8_t> states((num_moves + 1) * size);
   std::memcpy(states.data.get(), state.get(), size);
   {
     const nb::gil_scoped_release no_gil;
-    std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
+    std::vector<int32_t> legal;
     for (size_t ply = 0; ply < num_moves; ++ply) {
-      const int32_t action = actions.data()[ply];
-      const int32_t count = table(self).legal_actions(table(self).self, state.get(), legal.data());
-      if (!std::binary_search(legal.begin(), legal.begin() + count, action)) {
-        const bool is_over = table(self).to_play(table(self).self, state.get()) == windrow::kTerminal;
-        throw std::invalid_argument("action " + std::to_string(action) + " at ply " + std::to_string(ply) +
-                                    (is_over ? " cannot be played: the game is over" : " is not a legal move"));
-      }
-      if (const int32_t error = table(self).apply(table(self).self, state.get(), action); error != 0) {
-        throw std::runtime_error(self.game->name() + " failed with code " + std::to_string(error));
+      try {
+        play(self, state.get(), moves.data()[ply], legal);
+      } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("ply " + std::to_string(ply) + ": " + error.what());
       }
       std::memcpy(states.data.get() + (ply + 1) * size, state.get(), size);
     }
@@ -233,7 +292,7 @@ Matrix<float> observe_many(const NativeGame& self, const States& states) {
   const size_t width = static_cast<size_t>(table(self).observation_floats);
   NewVector<float> rows(states.shape(0) * width);
   for_each_state(self, states, [&](size_t row, const void* state) {
-    table(self).observe(table(self).self, state, rows.data.get() + row * width);
+    checked(self, "observe", table(self).observe(table(self).self, state, rows.data.get() + row * width));
   });
   return rows.to_shape<Matrix<float>>({states.shape(0), width});
 }
@@ -249,9 +308,10 @@ Vector<int8_t> to_play_many(const NativeGame& self, const States& states) {
 Matrix<bool> legal_many(const NativeGame& self, const States& states) {
   const size_t width = static_cast<size_t>(table(self).num_actions);
   NewVector<bool> rows(states.shape(0) * width);
-  std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions));
+  std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions) + 1);
   for_each_state(self, states, [&](size_t row, const void* state) {
-    const int32_t count = table(self).legal_actions(table(self).self, state, legal.data());
+    const int32_t count =
+        checked(self, "legal_actions", table(self).legal_actions(table(self).self, state, legal.data()));
     for (int32_t i = 0; i < count; ++i) rows.data[row * width + static_cast<size_t>(legal[i])] = true;
   });
   return rows.to_shape<Matrix<bool>>({states.shape(0), width});
@@ -264,7 +324,7 @@ Matrix<float> returns_many(const NativeGame& self, const States& states) {
     if (table(self).to_play(table(self).self, state) != windrow::kTerminal) {
       throw std::invalid_argument("there are no returns yet: the game of row " + std::to_string(row) + " is not over");
     }
-    table(self).returns(table(self).self, state, values.data.get() + row * width);
+    checked(self, "returns", table(self).returns(table(self).self, state, values.data.get() + row * width));
   });
   return values.to_shape<Matrix<float>>({states.shape(0), width});
 }
@@ -276,6 +336,10 @@ void bind_game(nb::module_& m) {
       .def_prop_ro("name", [](const NativeGame& self) { return self.game->name(); })
       .def_prop_ro("options", &options, "The options in force, defaults included.")
       .def_prop_ro("num_players", [](const NativeGame& self) { return table(self).num_players; })
+      .def_prop_ro(
+          "num_values", [](const NativeGame& self) { return table(self).num_values; },
+          "1 if values are of the player to move alone, else the number of players.")
+      .def_prop_ro("chance", &chance, "'none', 'listed' or 'sampled'.")
       .def_prop_ro("num_actions", [](const NativeGame& self) { return table(self).num_actions; })
       .def_prop_ro("state_bytes", [](const NativeGame& self) { return table(self).state_bytes; })
       .def_prop_ro("num_symmetries", [](const NativeGame& self) { return table(self).num_symmetries; })
@@ -283,10 +347,13 @@ void bind_game(nb::module_& m) {
       .def("initial_state", &initial_state, "The state in which a game begins.")
       .def("to_play", &to_play, "state"_a, "The player to move, -1 for chance, -2 for a finished game.")
       .def("legal_actions", &legal_actions, "state"_a, "int32, ascending; empty in a finished game.")
-      .def("apply", &apply, "state"_a, "action"_a, "The state after `action`; ValueError if it is not legal.")
+      .def("apply", &apply, "state"_a, "move"_a,
+           "The state after an action or an outcome of chance; ValueError if that is not possible here.")
+      .def("chance_outcomes", &chance_outcomes, "state"_a, "What may happen, ascending, and how likely it is.")
+      .def("sample_outcome", &sample_outcome, "state"_a, "seed"_a, "An outcome drawn by the game itself.")
       .def("returns", &returns, "state"_a, "float32, one value per player; ValueError if the game is not over.")
       .def("observe", &observe, "state"_a, "float32, one row, seen by the player to move.")
-      .def("play_many", &play_many, "initial"_a, "actions"_a.noconvert(),
+      .def("play_many", &play_many, "initial"_a, "moves"_a.noconvert(),
            "uint8 [moves + 1, state_bytes]: the states along one game; ValueError names the ply of an illegal move.")
       .def("observe_many", &observe_many, "states"_a.noconvert(),
            "float32 [n, floats]: the rows of `states` [n, state_bytes].")
@@ -299,6 +366,9 @@ void bind_game(nb::module_& m) {
       .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
       .def("render", &render, "state"_a, "The position as text.")
       .def("action_name", &action_name, "action"_a, "The name people use for `action`.")
+      .def("outcome_name", [](const NativeGame& self, int64_t outcome) { return self.game->outcome_name(outcome); },
+           "outcome"_a, "The name people use for an outcome of chance.")
+      .def("parse_outcome", &parse_outcome, "text"_a, "As `parse_action`, for outcomes of chance.")
       .def("parse_action", &parse_action, "text"_a,
            "The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.");
 

@@ -10,5 +10,7 @@ NB_MODULE(_core, m) {
   bind_game(m);
   bind_cache(m);
   bind_forest(m);
+  bind_foreign_game(m);
+  bind_python_game(m);
   bind_solver(m);
 }

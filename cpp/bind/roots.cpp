@@ -26,7 +26,7 @@ template <class T>
 using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstStates = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// One node as plain arrays over its legal actions.
+// One node as plain arrays over its legal actions, or over the outcomes of chance.
 struct NodeView {
   std::string kind;
   int32_t to_play;
@@ -34,7 +34,8 @@ struct NodeView {
   int32_t in_flight;
   float value;
   double value_sum;
-  nb::ndarray<nb::numpy, int32_t> actions;
+  std::vector<double> player_value_sums;
+  nb::ndarray<nb::numpy, int64_t> actions;
   nb::ndarray<nb::numpy, float> priors;
   nb::ndarray<nb::numpy, int32_t> edge_visits;
   nb::ndarray<nb::numpy, double> edge_value_sums;
@@ -42,8 +43,38 @@ struct NodeView {
 };
 
 NodeView view(const Tree& tree, Ref ref) {
-  static constexpr const char* kKinds[] = {"new", "waiting", "expanded", "over", "moved"};
+  static constexpr const char* kKinds[] = {"new", "waiting", "expanded", "over", "chance", "moved"};
   const Node& node = tree.node(ref);
+  std::vector<double> player_sums;
+  if (tree.has_vectors()) {
+    player_sums.assign(tree.player_value_sums(node).begin(), tree.player_value_sums(node).end());
+  }
+  if (node.kind == NodeKind::kOfChance) {
+    std::vector<int64_t> outcomes;
+    std::vector<float> priors;
+    std::vector<int32_t> visits, in_flight;
+    std::vector<double> value_sums;
+    for (const Tree::Outcome& outcome : tree.outcomes(ref)) {
+      outcomes.push_back(outcome.outcome);
+      priors.push_back(outcome.probability);
+      visits.push_back(outcome.visits);
+      in_flight.push_back(outcome.in_flight);
+      value_sums.push_back(outcome.value_sum);
+    }
+    const size_t count = outcomes.size();
+    return {"chance",
+            node.to_play,
+            node.visits,
+            node.in_flight,
+            0.0f,
+            node.value_sum,
+            player_sums,
+            to_array(std::move(outcomes), count),
+            to_array(std::move(priors), count),
+            to_array(std::move(visits), count),
+            to_array(std::move(value_sums), count),
+            to_array(std::move(in_flight), count)};
+  }
   // Edges that no simulation has passed have no statistics yet: zeros.
   const std::vector<int32_t> none(node.num_edges, 0);
   return {kKinds[static_cast<size_t>(node.kind)],
@@ -52,7 +83,8 @@ NodeView view(const Tree& tree, Ref ref) {
           node.in_flight,
           node.value,
           node.value_sum,
-          copy_array<int32_t>(tree.actions(node)),
+          player_sums,
+          copy_array<int64_t>(tree.actions(node)),
           copy_array<float>(tree.priors(node)),
           node.is_open ? copy_array<int32_t>(tree.visits(node)) : copy_array<int32_t>(std::span<const int32_t>(none)),
           node.is_open ? copy_array<double>(tree.value_sums(node)) : copy_array<double>(std::span<const int32_t>(none)),
@@ -66,7 +98,7 @@ const Tree& planted_tree(const BoundForest& bound, int32_t index) {
   return tree;
 }
 
-nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int32_t>& path) {
+nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int64_t>& path) {
   const Holding holding(bound);
   const Tree& tree = planted_tree(bound, index);
   const Ref ref = tree.find(path);
@@ -92,10 +124,10 @@ void uproot_many(BoundForest& bound, const Column<int32_t>& trees) {
   for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.uproot(trees.data()[i]);
 }
 
-void advance_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int32_t>& actions) {
-  check_length(trees, actions);
+void advance_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& moves) {
+  check_length(trees, moves);
   const Working working(bound);
-  for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.advance(trees.data()[i], actions.data()[i]);
+  for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.advance(trees.data()[i], moves.data()[i]);
 }
 
 void begin_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& num_simulations,
@@ -151,6 +183,24 @@ nb::tuple roots(BoundForest& bound, const Column<int32_t>& trees) {
   }
   return nb::make_tuple(to_array(std::move(visits), count, width), to_array(std::move(priors), count, width),
                         to_array(std::move(qs), count, width), to_array(std::move(values), count));
+}
+
+// Mean values by player, [trees, num_values]; zeros where nothing is known.
+nb::ndarray<nb::numpy, float> player_values(BoundForest& bound, const Column<int32_t>& trees) {
+  const Holding holding(bound);
+  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_values);
+  if (width == 1) throw std::logic_error("the game has one value, not one per player");
+  std::vector<float> values(count * width);
+  for (size_t row = 0; row < count; ++row) {
+    const Tree& tree = planted_tree(bound, trees.data()[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind != NodeKind::kExpanded) continue;
+    for (size_t player = 0; player < width; ++player) {
+      values[row * width + player] =
+          static_cast<float>(tree.player_value_sums(root)[player]) / static_cast<float>(root.visits);
+    }
+  }
+  return to_array(std::move(values), count, width);
 }
 
 std::vector<std::vector<int32_t>> lines(BoundForest& bound, const Column<int32_t>& trees) {
@@ -284,14 +334,19 @@ nb::dict totals(BoundForest& bound, const Column<int32_t>& trees) {
 
 void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
   nb::class_<NodeView>(m, "NodeView", "A copy of one node's statistics; arrays are over its legal actions, ascending.")
-      .def_ro("kind", &NodeView::kind, "'new', 'waiting', 'expanded' or 'over'.")
+      .def_ro("kind", &NodeView::kind, "'new', 'waiting', 'expanded', 'over' or 'chance'.")
       .def_ro("to_play", &NodeView::to_play)
-      .def_ro("visits", &NodeView::visits, "N(s): 1 + the sum of edge_visits once expanded, else 0.")
+      .def_ro("visits", &NodeView::visits,
+              "N(s): 1 + the sum of edge_visits once expanded, else 0; the sum alone where chance is to move.")
       .def_ro("in_flight", &NodeView::in_flight, "I(s).")
       .def_ro("value", &NodeView::value, "The evaluation, for the player to move; for player 0 if the game is over.")
-      .def_ro("value_sum", &NodeView::value_sum, "The evaluation and all that came through, for the player to move.")
-      .def_ro("actions", &NodeView::actions, nb::rv_policy::automatic)
-      .def_ro("priors", &NodeView::priors, nb::rv_policy::automatic)
+      .def_ro("value_sum", &NodeView::value_sum,
+              "The evaluation and all that came through, for the player to move; for player 0 where chance is.")
+      .def_ro("player_value_sums", &NodeView::player_value_sums, "The same by player, if there is a value per player.")
+      .def_ro("actions", &NodeView::actions, nb::rv_policy::automatic,
+              "Where chance is to move: its outcomes, or those drawn so far if they cannot be listed.")
+      .def_ro("priors", &NodeView::priors, nb::rv_policy::automatic,
+              "Where chance is to move: the probabilities, 0 if they are not known.")
       .def_ro("edge_visits", &NodeView::edge_visits, nb::rv_policy::automatic)
       .def_ro("edge_value_sums", &NodeView::edge_value_sums, nb::rv_policy::automatic,
               "W(s,a), for the player to move at this node.")
@@ -299,7 +354,8 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
 
   forest.def("reset_many", &reset_many, "trees"_a, "states"_a, "Plants trees anew at `states` [trees, state_bytes].")
       .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")
-      .def("advance_many", &advance_many, "trees"_a, "actions"_a, "Moves each root along its action.")
+      .def("advance_many", &advance_many, "trees"_a, "moves"_a,
+           "Moves each root along its action, or its outcome of chance.")
       .def("begin_many", &begin_many, "trees"_a, "num_simulations"_a, "keys"_a, "moves"_a, "explores"_a,
            "model_version"_a = 0,
            "Starts a search of each tree while others go on; `keys` and `moves` are the keys of their random numbers, "
@@ -322,6 +378,9 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
           nb::sig("def roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], "
                   "NDArray[numpy.float32], NDArray[numpy.float32]]"),
           "Visits, priors and Q [trees, A], and mean values for the player to move [trees].")
+      .def("player_values", &player_values, "trees"_a,
+           nb::sig("def player_values(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.float32]"),
+           "Mean values by player [trees, players], if there is a value per player.")
       .def("lines", &lines, "trees"_a, nb::sig("def lines(self, trees: NDArray[numpy.int32]) -> list[list[int]]"),
            "The most visited line of each tree.")
       .def("gumbel_roots", &gumbel_roots, "trees"_a,
@@ -335,9 +394,9 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
            "Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].")
       .def("totals", &totals, "trees"_a, nb::sig("def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]"),
            "What the searches of `trees` did since they began, summed.")
-      .def("node", &node_at, "tree"_a, "actions"_a,
-           nb::sig("def node(self, tree: int, actions: list[int]) -> NodeView | None"),
-           "The node that `actions` lead to from the root, or None if it was never reached.")
+      .def("node", &node_at, "tree"_a, "moves"_a,
+           nb::sig("def node(self, tree: int, moves: list[int]) -> NodeView | None"),
+           "The node that `moves` (actions and outcomes of chance) lead to from the root; None if it was never reached.")
       .def(
           "num_in_flight",
           [](BoundForest& self, int32_t tree) {

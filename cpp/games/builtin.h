@@ -2,9 +2,19 @@
 //
 // A game is written as a `Rules` struct with a trivially copyable `State`; `BuiltinGame<Rules>` turns it into a
 // GameTable. Options are validated by the Rules' constructor, which throws std::invalid_argument with a message that
-// names the option and its range.
+// names the option and its range. A Rules may also have:
+//
+//   int32_t num_players() const                 if that depends on options, instead of kNumPlayers
+//   int32_t max_legal_actions() const           if far fewer than num_actions() can be legal at once
+//   static constexpr int32_t kMaxOutcomes       with chance_outcomes: chance that can be listed
+//   int32_t chance_outcomes(const State&, int32_t* outcomes, double* probabilities) const
+//   int64_t sample_outcome(const State&, uint64_t seed) const      chance that cannot
+//   bool can_happen(const State&, int64_t outcome) const           with either
+//   std::string outcome_name(int64_t outcome) const                with either
+//   size_t parse_outcome(std::string_view, int64_t*) const         with either, as parse_action
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +43,8 @@ class NamedGame {
   const GameTable& table() const { return table_; }
 
   virtual std::string name() const = 0;
+  // Whether its functions are Python's: whoever calls them must be able to take the GIL.
+  virtual bool needs_gil() const { return false; }
   // The options this game was made with, defaults included.
   virtual GameOptions options() const = 0;
   virtual std::vector<ObservationPart> observation() const = 0;
@@ -41,6 +53,9 @@ class NamedGame {
   virtual std::string action_name(int32_t action) const = 0;
   // Reads one action name from the front of `text`; returns how many characters it took, 0 if there is no name.
   virtual size_t parse_action(std::string_view text, int32_t* action) const = 0;
+  // The same for outcomes of chance.
+  virtual std::string outcome_name(int64_t outcome) const { return std::to_string(outcome); }
+  virtual size_t parse_outcome(std::string_view, int64_t*) const { return 0; }
 
  protected:
   GameTable table_{};
@@ -54,12 +69,25 @@ class BuiltinGame final : public NamedGame {
   static_assert(std::has_unique_object_representations_v<State>);
 
  public:
+  static constexpr bool kListsChance = requires(const Rules& r, const State& s, int32_t* o, double* p) {
+    r.chance_outcomes(s, o, p);
+  };
+  static constexpr bool kSamplesChance = requires(const Rules& r, const State& s) { r.sample_outcome(s, uint64_t{}); };
+  static constexpr bool kHasChance = kListsChance || kSamplesChance;
+  static_assert(!(kListsChance && kSamplesChance));
+
   explicit BuiltinGame(const GameOptions& options) : rules_(options) {
     table_.abi_version = kGameAbiVersion;
     table_.self = &rules_;
-    table_.num_players = Rules::kNumPlayers;
+    if constexpr (requires { rules_.num_players(); }) {
+      table_.num_players = rules_.num_players();
+    } else {
+      table_.num_players = Rules::kNumPlayers;
+    }
+    table_.num_values = table_.num_players > 2 ? table_.num_players : 1;
     table_.num_actions = rules_.num_actions();
     table_.max_legal_actions = rules_.num_actions();
+    if constexpr (requires { rules_.max_legal_actions(); }) table_.max_legal_actions = rules_.max_legal_actions();
     table_.state_bytes = sizeof(State);
     int32_t floats = 0;
     for (const ObservationPart& part : rules_.observation()) {
@@ -69,21 +97,57 @@ class BuiltinGame final : public NamedGame {
     }
     table_.observation_floats = floats;
     table_.num_symmetries = rules_.num_symmetries();
-    table_.initial_state = [](void* self, void* state) { *to(state) = rules(self).initial_state(); };
+    table_.initial_state = [](void* self, void* state) {
+      *to(state) = rules(self).initial_state();
+      return int32_t{0};
+    };
     table_.to_play = [](void* self, const void* state) { return rules(self).to_play(*to(state)); };
     table_.legal_actions = [](void* self, const void* state, int32_t* actions) {
       return rules(self).legal_actions(*to(state), actions);
     };
-    table_.apply = [](void* self, void* state, int32_t action) {
-      rules(self).apply(*to(state), action);
+    table_.apply = [](void* self, void* state, int64_t move) {
+      if constexpr (kHasChance) {
+        if (rules(self).to_play(*to(state)) == kChance && !rules(self).can_happen(*to(state), move)) return kFailed;
+        rules(self).apply(*to(state), move);
+      } else {
+        rules(self).apply(*to(state), static_cast<int32_t>(move));
+      }
       return int32_t{0};
     };
-    table_.returns = [](void* self, const void* state, float* values) { rules(self).returns(*to(state), values); };
-    table_.observe = [](void* self, const void* state, float* row) { rules(self).observe(*to(state), row); };
-    table_.hash = [](void* self, const void* state, uint64_t* hash) { rules(self).hash(*to(state), hash); };
+    table_.returns = [](void* self, const void* state, float* values) {
+      rules(self).returns(*to(state), values);
+      return int32_t{0};
+    };
+    table_.observe = [](void* self, const void* state, float* row) {
+      rules(self).observe(*to(state), row);
+      return int32_t{0};
+    };
+    table_.hash = [](void* self, const void* state, uint64_t* hash) {
+      rules(self).hash(*to(state), hash);
+      return int32_t{0};
+    };
     table_.symmetry = [](void* self, int32_t index, int32_t* actions, int32_t* observation) {
       rules(self).symmetry(index, actions, observation);
+      return int32_t{0};
     };
+    if constexpr (kListsChance) {
+      table_.max_outcomes = Rules::kMaxOutcomes;
+      table_.chance_outcomes = [](void* self, const void* state, int32_t* outcomes, double* probabilities) {
+        return rules(self).chance_outcomes(*to(state), outcomes, probabilities);
+      };
+    }
+    if constexpr (kSamplesChance) {
+      table_.sample_outcome = [](void* self, const void* state, uint64_t seed, int64_t* outcome) {
+        *outcome = rules(self).sample_outcome(*to(state), seed);
+        return int32_t{0};
+      };
+    }
+    if constexpr (kHasChance) {
+      // The one thing that can go wrong.
+      table_.explain = [](void*, char* text, int32_t size) {
+        std::snprintf(text, static_cast<size_t>(size), "chance has no such outcome here");
+      };
+    }
   }
 
   std::string name() const override { return Rules::kName; }
@@ -93,6 +157,14 @@ class BuiltinGame final : public NamedGame {
   std::string action_name(int32_t action) const override { return rules_.action_name(action); }
   size_t parse_action(std::string_view text, int32_t* action) const override {
     return rules_.parse_action(text, action);
+  }
+  std::string outcome_name(int64_t outcome) const override {
+    if constexpr (kHasChance) return rules_.outcome_name(outcome);
+    return NamedGame::outcome_name(outcome);
+  }
+  size_t parse_outcome(std::string_view text, int64_t* outcome) const override {
+    if constexpr (kHasChance) return rules_.parse_outcome(text, outcome);
+    return NamedGame::parse_outcome(text, outcome);
   }
 
  private:

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "azul.h"
+#include "backgammon.h"
 #include "builtin.h"
 #include "connect4.h"
 #include "gomoku.h"
 #include "othello.h"
+#include "pig.h"
 #include "tictactoe.h"
 
 namespace windrow {
@@ -32,6 +35,9 @@ constexpr Entry kEntries[] = {
     entry<Connect4Rules>(),
     entry<GomokuRules>(),
     entry<OthelloRules>(),
+    entry<BackgammonRules>(),
+    entry<PigRules>(),
+    entry<AzulRules>(),
 };
 
 }  // namespace

@@ -22,6 +22,16 @@ class NativeGame:
     def num_players(self) -> int: ...
 
     @property
+    def num_values(self) -> int:
+        """
+        1 if values are of the player to move alone, else the number of players.
+        """
+
+    @property
+    def chance(self) -> str:
+        """'none', 'listed' or 'sampled'."""
+
+    @property
     def num_actions(self) -> int: ...
 
     @property
@@ -43,8 +53,16 @@ class NativeGame:
     def legal_actions(self, state: bytes) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """int32, ascending; empty in a finished game."""
 
-    def apply(self, state: bytes, action: int) -> bytes:
-        """The state after `action`; ValueError if it is not legal."""
+    def apply(self, state: bytes, move: int) -> bytes:
+        """
+        The state after an action or an outcome of chance; ValueError if that is not possible here.
+        """
+
+    def chance_outcomes(self, state: bytes) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """What may happen, ascending, and how likely it is."""
+
+    def sample_outcome(self, state: bytes, seed: int) -> int:
+        """An outcome drawn by the game itself."""
 
     def returns(self, state: bytes) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """float32, one value per player; ValueError if the game is not over."""
@@ -52,7 +70,7 @@ class NativeGame:
     def observe(self, state: bytes) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """float32, one row, seen by the player to move."""
 
-    def play_many(self, initial: bytes, actions: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
+    def play_many(self, initial: bytes, moves: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """
         uint8 [moves + 1, state_bytes]: the states along one game; ValueError names the ply of an illegal move.
         """
@@ -84,6 +102,12 @@ class NativeGame:
 
     def action_name(self, action: int) -> str:
         """The name people use for `action`."""
+
+    def outcome_name(self, outcome: int) -> str:
+        """The name people use for an outcome of chance."""
+
+    def parse_outcome(self, text: str) -> tuple[int, int]:
+        """As `parse_action`, for outcomes of chance."""
 
     def parse_action(self, text: str) -> tuple[int, int]:
         """
@@ -148,20 +172,22 @@ class Forest:
     def reset(self, tree: int, state: bytes) -> None:
         """Plants a tree anew at `state`."""
 
-    def advance(self, tree: int, action: int) -> None:
-        """Moves a root along `action`, keeping what is below it."""
+    def advance(self, tree: int, move: int) -> None:
+        """
+        Moves a root along an action or an outcome of chance, keeping what is below it.
+        """
 
     def begin(self, num_simulations: int, move: int, first: int, last: int, model_version: int = 0) -> None:
         """
         Starts a search of the trees in [first, last); `move` is part of the key of their random numbers, `model_version` of the cache's keys.
         """
 
-    def select(self, observations: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], max_leaves: int, first: int, last: int, overlap: bool = False) -> Batch:
+    def select(self, observations: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, max_leaves: int, first: int, last: int, overlap: bool = False) -> Batch:
         """
-        Marks the next simulations in flight and writes their leaves' observations. A batch of no rows is already complete.
+        Marks the next simulations in flight and writes their leaves' observations, unless None is given for them. A batch of no rows is already complete.
         """
 
-    def complete(self, batch: Batch, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    def complete(self, batch: Batch, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None:
         """Expands the leaves, backs the simulations up, clears the marks."""
 
     def cancel(self, batch: Batch) -> None:
@@ -190,8 +216,8 @@ class Forest:
     def uproot_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Empties trees: nothing is selected until they are planted again."""
 
-    def advance_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Moves each root along its action."""
+    def advance_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Moves each root along its action, or its outcome of chance."""
 
     def begin_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], num_simulations: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], explores: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], model_version: int = 0) -> None:
         """
@@ -209,6 +235,11 @@ class Forest:
         Visits, priors and Q [trees, A], and mean values for the player to move [trees].
         """
 
+    def player_values(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.float32]:
+        """
+        Mean values by player [trees, players], if there is a value per player.
+        """
+
     def lines(self, trees: NDArray[numpy.int32]) -> list[list[int]]:
         """The most visited line of each tree."""
 
@@ -223,9 +254,9 @@ class Forest:
     def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]:
         """What the searches of `trees` did since they began, summed."""
 
-    def node(self, tree: int, actions: list[int]) -> NodeView | None:
+    def node(self, tree: int, moves: list[int]) -> NodeView | None:
         """
-        The node that `actions` lead to from the root, or None if it was never reached.
+        The node that `moves` (actions and outcomes of chance) lead to from the root; None if it was never reached.
         """
 
     def num_in_flight(self, tree: int) -> int:
@@ -240,14 +271,16 @@ class NodeView:
 
     @property
     def kind(self) -> str:
-        """'new', 'waiting', 'expanded' or 'over'."""
+        """'new', 'waiting', 'expanded', 'over' or 'chance'."""
 
     @property
     def to_play(self) -> int: ...
 
     @property
     def visits(self) -> int:
-        """N(s): 1 + the sum of edge_visits once expanded, else 0."""
+        """
+        N(s): 1 + the sum of edge_visits once expanded, else 0; the sum alone where chance is to move.
+        """
 
     @property
     def in_flight(self) -> int:
@@ -261,13 +294,23 @@ class NodeView:
 
     @property
     def value_sum(self) -> float:
-        """The evaluation and all that came through, for the player to move."""
+        """
+        The evaluation and all that came through, for the player to move; for player 0 where chance is.
+        """
 
     @property
-    def actions(self) -> NDArray[numpy.int32]: ...
+    def player_value_sums(self) -> list[float]:
+        """The same by player, if there is a value per player."""
 
     @property
-    def priors(self) -> NDArray[numpy.float32]: ...
+    def actions(self) -> NDArray[numpy.int64]:
+        """
+        Where chance is to move: its outcomes, or those drawn so far if they cannot be listed.
+        """
+
+    @property
+    def priors(self) -> NDArray[numpy.float32]:
+        """Where chance is to move: the probabilities, 0 if they are not known."""
 
     @property
     def edge_visits(self) -> NDArray[numpy.int32]: ...
@@ -284,8 +327,24 @@ def uniforms(seed: int, trees: NDArray[numpy.uint32], moves: NDArray[numpy.uint3
 
 def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, num_rollouts: int, seed: int) -> NDArray[numpy.float32]:
     """
-    The mean result of random games from each state, for the player to move there.
+    The mean result of random games from each state, for the player to move there; [n, players] if there is a value per player, that player first.
     """
+
+def foreign_game(name: str, facts: dict[str, int], functions: dict[str, int], observation: list[tuple[str, list[int]]], symmetries: list[tuple[list[int], list[int]]], owner: object) -> NativeGame:
+    """
+    A game of compiled functions, by their addresses; see cpp/game.h for their signatures. `owner` keeps them alive.
+    """
+
+def python_game(adapter: object) -> NativeGame:
+    """
+    The core's view of a game in Python; `windrow.games.python_game` makes it. Its states are references.
+    """
+
+def take_error(game: NativeGame) -> BaseException | None:
+    """What a game in Python raised last, once."""
+
+def objects_of(references: NDArray[numpy.uint64]) -> list[object]:
+    """The states behind references that a forest gave and still holds."""
 
 class Connect4Solver:
     """Perfect play in Connect-4. See cpp/solver/connect4_solver.h."""

@@ -92,6 +92,10 @@ class Purpose(IntEnum):
     OPENING = 4
     PLAYOUT_CAP = 5
     RESIGNATION = 6
+    OUTCOME = 7
+    """Of chance, within a search."""
+    DICE = 8
+    """Of chance, in a game that is played."""
 
 
 def uniforms(
@@ -102,17 +106,21 @@ def uniforms(
 
 
 class Stream:
-    """Random numbers keyed by (seed, tree, move, purpose, lane); `move` counts the searches of that tree."""
+    """Random numbers keyed by (seed, tree, move, purpose, lane), from `index` on; `move` counts the tree's searches."""
 
-    def __init__(self, seed: int, tree: int, move: int, purpose: Purpose, lane: int) -> None:
-        self._seed, self._index = seed, 0
+    def __init__(self, seed: int, tree: int, move: int, purpose: Purpose, lane: int, index: int = 0) -> None:
+        self._seed, self._index = seed, index
         self._counter = (int(purpose) | lane << 8, move, tree)
+
+    def next_bits(self) -> int:
+        """64 bits."""
+        block = philox((self._index, *self._counter), self._seed)
+        self._index += 1
+        return block[1] << 32 | block[0]
 
     def next_uniform(self) -> float:
         """In (0, 1), both ends excluded."""
-        block = philox((self._index, *self._counter), self._seed)
-        self._index += 1
-        return ((block[1] << 32 | block[0]) >> 12) * 2.0**-52 + 2.0**-53
+        return (self.next_bits() >> 12) * 2.0**-52 + 2.0**-53
 
     def next_normal(self) -> float:
         """Standard normal, by Marsaglia's polar method."""

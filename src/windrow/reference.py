@@ -13,14 +13,21 @@ import numpy as np
 
 from windrow.config import SearchConfig
 from windrow.evaluators.protocol import GameAware
-from windrow.games.protocol import TERMINAL
+from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.gumbel import GumbelRoot
-from windrow.numerics import root_noise, softmax
+from windrow.numerics import Purpose, Stream, root_noise, softmax
 
 
 def _f(x: Any) -> Any:
     """A number rounded to float32."""
     return np.float32(x)
+
+
+def _stack(rows: list[Any]) -> Any:
+    """Observations of many positions, by name if they have named parts."""
+    if hasattr(rows[0], "shape"):
+        return np.stack(rows)
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 @dataclass(eq=False)
@@ -30,8 +37,9 @@ class Node:
     state: Any
     to_play: int
     actions: list[int]
-    value: float = 0.0  # for the player to move; for player 0 if the game is over
+    value: float = 0.0  # the evaluation, for the player to move; for player 0 if the game is over
     value_sum: float = 0.0  # the evaluation and all that came through, for the player to move
+    values: Any = None  # [players] the evaluation, or the result, by player
     visits: int = 0
     is_waiting: bool = False
     prior: Any = None  # [n] float32
@@ -39,7 +47,7 @@ class Node:
     edge_visits: Any = None  # N [n]
     edge_value_sums: Any = None  # W [n] float64, for the player to move here
     edges_in_flight: Any = None  # I [n]
-    children: dict[int, Node] = field(default_factory=dict[int, "Node"])
+    children: dict[int, Node] = field(default_factory=dict[int, "Node"])  # by edge; by outcome if chance is to move
 
 
 class ReferenceSearch:
@@ -50,6 +58,7 @@ class ReferenceSearch:
         self.evaluator: Any = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self.num_searches = self.num_evaluations = self.num_collisions = 0
         self.num_started = 0  # simulations of the present search
+        self.num_draws = 0  # of chance, in the present simulation
         self.root: Node | None = None
         self.gumbel: GumbelRoot | None = None
 
@@ -71,24 +80,24 @@ class ReferenceSearch:
         while remaining > 0:
             paths, leaves = self._select_round(min(config.leaves_per_tree or 1, remaining))
             self._evaluate(leaves)
-            for path in paths:
-                self._back_up(path)
+            for path, leaf in paths:
+                self._back_up(path, leaf)
             remaining -= len(paths)
         return self.root
 
-    def advance(self, action: int) -> None:
-        """Make the child under `action` the root."""
+    def advance(self, move: int) -> None:
+        """Make the child under an action, or under an outcome of chance, the root."""
         assert self.root is not None
-        edge = self.root.actions.index(action)
-        self.root = self.root.children.get(edge) or self._make_node(self.game.apply(self.root.state, action))
+        edge = move if self.root.to_play == CHANCE else self.root.actions.index(move)
+        self.root = self.root.children.get(edge) or self._make_node(self.game.apply(self.root.state, move))
 
-    def _select_round(self, num_simulations: int) -> tuple[list[list[tuple[Node, int]]], list[Node]]:
-        """Up to `num_simulations` paths, each a list of (node, edge) that ends before its leaf, and new leaves."""
-        paths: list[list[tuple[Node, int]]] = []
+    def _select_round(self, num_simulations: int) -> tuple[list[tuple[list[tuple[Node, int]], Node]], list[Node]]:
+        """Up to `num_simulations` paths, each the (node, edge) of its decisions and its leaf; and new leaves."""
+        paths: list[tuple[list[tuple[Node, int]], Node]] = []
         leaves: list[Node] = []
         for _ in range(num_simulations):
             path: list[tuple[Node, int]] = []
-            node = self.root
+            node, self.num_draws = self.root, 0
             assert node is not None
             while node.visits > 0 and len(path) != self.config.max_depth:
                 gumbel = None if path else self.gumbel
@@ -97,7 +106,7 @@ class ReferenceSearch:
                 path.append((node, edge))
                 if edge not in node.children:
                     node.children[edge] = self._make_node(self.game.apply(node.state, node.actions[edge]))
-                node = node.children[edge]
+                node = self._pass_chance(node.children[edge])
             if node.is_waiting:
                 self.num_collisions += 1
                 if self.config.on_collision == "skip":
@@ -107,9 +116,30 @@ class ReferenceSearch:
             elif node.visits == 0 and node.to_play != TERMINAL:
                 node.is_waiting = True
                 leaves.append(node)
-            paths.append(path)
+            paths.append((path, node))
             self.num_started += 1
         return paths, leaves
+
+    def _pass_chance(self, node: Node) -> Node:
+        """The node that chance leads to; its draws are keyed by the simulation and by their number within it."""
+        while node.to_play == CHANCE:
+            stream = Stream(
+                self.config.seed, self.tree, self.num_searches - 1, Purpose.OUTCOME, self.num_draws, self.num_started
+            )
+            if self.game.chance == "sampled":
+                outcome = self.game.sample_outcome(node.state, stream.next_bits())
+            else:
+                outcomes = self.game.chance_outcomes(node.state)
+                bounds: list[float] = []
+                for _, probability in outcomes:
+                    bounds.append((bounds[-1] if bounds else 0.0) + float(_f(probability)))
+                draw = stream.next_uniform() * bounds[-1]
+                outcome = next((outcomes[i][0] for i, bound in enumerate(bounds) if draw < bound), outcomes[-1][0])
+            if outcome not in node.children:
+                node.children[outcome] = self._make_node(self.game.apply(node.state, outcome))
+            node = node.children[outcome]
+            self.num_draws += 1
+        return node
 
     def _best_edge(self, node: Node) -> int:
         config = self.config
@@ -131,34 +161,38 @@ class ReferenceSearch:
     def _evaluate(self, leaves: list[Node]) -> None:
         if not leaves:
             return
-        answer: Any = self.evaluator.evaluate(np.stack([self.game.observe(leaf.state) for leaf in leaves]))
+        answer: Any = self.evaluator.evaluate(_stack([self.game.observe(leaf.state) for leaf in leaves]))
         for leaf, leaf_logits, value in zip(leaves, *answer, strict=True):
             count = len(leaf.actions)
             leaf.prior = softmax(leaf_logits[leaf.actions].astype(np.float32))
             leaf.edge_visits, leaf.edges_in_flight = np.zeros(count, np.int32), np.zeros(count, np.int32)
             leaf.edge_value_sums = np.zeros(count)
-            leaf.value = leaf.value_sum = float(_f(value))
+            leaf.values = self._by_player(value, leaf.to_play)
+            leaf.value = leaf.value_sum = leaf.values[leaf.to_play]
             leaf.visits, leaf.is_waiting = 1, False
             self.num_evaluations += 1
 
-    def _back_up(self, path: list[tuple[Node, int]]) -> None:
-        node, edge = path[-1]
-        leaf = node.children[edge]
-        # For player 0; with two players the other's value is the negative.
-        value = leaf.value if leaf.to_play in (0, TERMINAL) else -leaf.value
+    def _by_player(self, value: Any, mover: int) -> list[float]:
+        """An evaluation by player: one number says it all if the other loses what one wins; else the mover is first."""
+        if self.game.num_values == 1:
+            own = float(_f(value))
+            return [own if player == mover else -own for player in range(self.game.num_players)]
+        return [float(_f(value[(player - mover) % len(value)])) for player in range(len(value))]
+
+    def _back_up(self, path: list[tuple[Node, int]], leaf: Node) -> None:
         for node, edge in path:
-            mover_value = value if node.to_play == 0 else -value
             node.edges_in_flight[edge] -= 1
             node.edge_visits[edge] += 1
             node.visits += 1
-            node.edge_value_sums[edge] += mover_value
-            node.value_sum += mover_value
+            node.edge_value_sums[edge] += leaf.values[node.to_play]
+            node.value_sum += leaf.values[node.to_play]
 
     def _make_node(self, state: Any) -> Node:
         to_play = self.game.to_play(state)
         if to_play == TERMINAL:
-            return Node(state, TERMINAL, [], value=float(self.game.returns(state)[0]))
-        return Node(state, to_play, list(self.game.legal_actions(state)))
+            values = [float(_f(value)) for value in self.game.returns(state)]
+            return Node(state, TERMINAL, [], value=values[0], values=values)
+        return Node(state, to_play, [] if to_play == CHANCE else list(self.game.legal_actions(state)))
 
     def _mix_noise(self, root: Node) -> None:
         config = self.config

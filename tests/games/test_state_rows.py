@@ -35,11 +35,11 @@ def test_rows_say_what_single_states_say(game: NativeGame):
     native = game.native
     for seed in range(3):
         actions, states = play_random(game, seed)
-        rows = native.play_many(states[0], np.array(actions, np.uint16))
+        rows = native.play_many(states[0], np.array(actions, np.int64))
         assert rows.shape == (len(actions) + 1, native.state_bytes) and rows.dtype == np.uint8
         assert [row.tobytes() for row in rows] == states
         middle = len(actions) // 2
-        part = native.play_many(states[middle], np.array(actions[middle:], np.uint16))
+        part = native.play_many(states[middle], np.array(actions[middle:], np.int64))
         assert np.array_equal(part, rows[middle:])
 
         assert native.to_play_many(rows).tolist() == [native.to_play(state) for state in states]
@@ -58,7 +58,7 @@ def test_no_rows_are_no_trouble(game: NativeGame):
     assert native.returns_many(none).shape == (0, game.num_players)
     assert native.observe_many(none).shape == (0, len(native.observe(native.initial_state())))
     start = native.initial_state()
-    assert native.play_many(start, np.zeros(0, np.uint16)).tobytes() == start
+    assert native.play_many(start, np.zeros(0, np.int64)).tobytes() == start
 
 
 def test_an_illegal_move_is_named():
@@ -70,12 +70,12 @@ def test_an_illegal_move_is_named():
         ([0, 1, 0, 1, 0, 1, 0, 1], "action 1 at ply 7 cannot be played: the game is over"),
     ):
         with pytest.raises(ValueError, match=problem):
-            native.play_many(start, np.array(actions, np.uint16))
+            native.play_many(start, np.array(actions, np.int64))
 
 
 def test_returns_are_for_finished_games():
     native = make_game("connect4").native
-    rows = native.play_many(native.initial_state(), np.array([0, 1, 0, 1, 0, 1, 0], np.uint16))
+    rows = native.play_many(native.initial_state(), np.array([0, 1, 0, 1, 0, 1, 0], np.int64))
     with pytest.raises(ValueError, match="the game of row 1 is not over"):
         native.returns_many(rows[[-1, 0]])
 
@@ -85,7 +85,7 @@ def test_rows_of_the_wrong_form_are_refused():
     with pytest.raises(ValueError, match="rows of 24 bytes, not 16"):
         native.observe_many(np.zeros((2, 16), np.uint8))
     with pytest.raises(ValueError, match="has 24 bytes, not 3"):
-        native.play_many(b"abc", np.zeros(0, np.uint16))
+        native.play_many(b"abc", np.zeros(0, np.int64))
     with pytest.raises(TypeError):
         native.play_many(native.initial_state(), np.array([70_000]))  # would be cut to 16 bits
     with pytest.raises(TypeError):

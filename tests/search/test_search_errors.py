@@ -143,7 +143,7 @@ def test_an_illegal_action_changes_no_tree():
         (lambda k: (np.zeros((k, 6)), np.zeros(k)), r"logits have shape \(1, 6\), not \(1, 7\)"),
         (lambda k: (np.zeros((k + 1, 7)), np.zeros(k)), r"logits have shape \(2, 7\), not \(1, 7\)"),
         (lambda k: (np.zeros(7), np.zeros(k)), r"logits have shape \(7,\), not \(1, 7\)"),
-        (lambda k: (np.zeros((k, 7)), np.zeros((k, 2))), r"values have shape \(1, 2\), not \(1,\)"),
+        (lambda k: (np.zeros((k, 7)), np.zeros((k, 3))), r"values have shape \(1, 3\), not \(1,\)"),
         (lambda k: (np.zeros((k, 7)), np.zeros(k + 1)), r"values have shape \(2,\), not \(1,\)"),
         (lambda k: (np.zeros((k, 7)), 0.0), r"values have shape \(\), not \(1,\)"),
         (lambda k: (np.zeros(k), np.zeros((k, 7))), r"logits have shape \(1,\), not \(1, 7\)"),

@@ -12,7 +12,7 @@ from windrow.cli.measure import different_positions, network_rate, profile_searc
 from windrow.cli.options import GameArgument, JsonOption, complete_evaluator, examples
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 
 NetOption = Annotated[
@@ -152,7 +152,7 @@ def backends(
 
 
 def _measure_backend(
-    game: NativeGame, module: Any, backend: Any, sizes: list[int], threads: int | None, seconds: float
+    game: CoreGame, module: Any, backend: Any, sizes: list[int], threads: int | None, seconds: float
 ) -> dict[str, Any]:
     """Rates by batch size, and agreement with float32; or what is the problem."""
     from windrow.errors import WindrowError
@@ -180,7 +180,7 @@ def _evaluator(net: str) -> str:
     return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
 
 
-def _folded(game: NativeGame, net: str) -> Any:
+def _folded(game: CoreGame, net: str) -> Any:
     from windrow.nets import fold
 
     if net.partition("x")[0].isdigit():

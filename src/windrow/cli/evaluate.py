@@ -11,7 +11,7 @@ from windrow.cli.options import JsonOption, SeedOption, SetOption, complete_play
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
 from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.players import Player, make_player
@@ -86,7 +86,7 @@ def evaluate(
         print_json(document)
 
 
-def game_of(checkpoint: str, game: str | None) -> NativeGame:
+def game_of(checkpoint: str, game: str | None) -> CoreGame:
     """The game a checkpoint was trained for, or the one that is named beside it."""
     path = Path(parse_spec(checkpoint).name)
     if game is not None:
@@ -98,7 +98,7 @@ def game_of(checkpoint: str, game: str | None) -> NativeGame:
     return load_model(path).game
 
 
-def solver_metric(game: NativeGame, player: Player) -> SolvedScore | None:
+def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
     """Share of moves that keep the theoretical result, by phase of the game; None if the game is not solved."""
     if game != make_game("connect4"):
         return None
@@ -107,7 +107,7 @@ def solver_metric(game: NativeGame, player: Player) -> SolvedScore | None:
         return score_player(player, positions, progress=bar.update)
 
 
-def match_against(game: NativeGame, player: Player, opponent: str, *, games: int, seed: int) -> MatchResult:
+def match_against(game: CoreGame, player: Player, opponent: str, *, games: int, seed: int) -> MatchResult:
     """A match of a fixed number of games."""
     other = make_player(game, opponent, seed=2 * seed + 1)
     try:

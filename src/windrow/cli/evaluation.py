@@ -10,7 +10,7 @@ from typing import Any
 from windrow.errors import ConfigError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 from windrow.games.spelling import explain_unknown
 from windrow.play.specs import parse_spec
 
@@ -25,7 +25,7 @@ class NamedEvaluator:
 
 
 def make_evaluator(
-    game: NativeGame, text: str, *, seed: int = 0, backend: str = "auto", batch: int = 64, has_new_network: bool = False
+    game: CoreGame, text: str, *, seed: int = 0, backend: str = "auto", batch: int = 64, has_new_network: bool = False
 ) -> NamedEvaluator:
     """The evaluator that `text` names.
 
@@ -63,7 +63,7 @@ def make_evaluator(
     return NamedEvaluator(evaluator, f"{label} ({evaluator.backend})", is_network=True)
 
 
-def new_network(game: NativeGame, size: str) -> Any:
+def new_network(game: CoreGame, size: str) -> Any:
     """An untrained ResNet of a size such as `64x5`, 64 channels and 5 blocks."""
     channels, times, blocks = size.partition("x")
     if not times or not channels.isdigit() or not blocks.isdigit():

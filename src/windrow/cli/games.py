@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -33,14 +33,23 @@ def games(as_json: JsonOption = False) -> None:
         (
             game["name"],
             ", ".join(f"{option}={value}" for option, value in game["options"].items()) or "-",
+            str(game["num_players"]),
+            game["chance"],
             str(game["num_actions"]),
             f"{game['moves'][0]} to {game['moves'][1]}",
-            " x ".join(str(size) for size in game["observation"]),
+            _shapes(game["observation"]),
             str(game["num_symmetries"]),
         )
         for game in described
     ]
-    print_table(("game", "<options", "actions", "<moves", "observation", "symmetries"), rows)
+    print_table(("game", "<options", "players", "<chance", "actions", "<moves", "observation", "symmetries"), rows)
+
+
+def _shapes(observation: Any) -> str:
+    """One shape, or named ones."""
+    if isinstance(observation, dict):
+        return ", ".join(f"{part} {_shapes(shape)}" for part, shape in cast("dict[str, Any]", observation).items())
+    return " x ".join(str(size) for size in observation)
 
 
 def _describe(name: str) -> dict[str, Any]:
@@ -52,6 +61,7 @@ def _describe(name: str) -> dict[str, Any]:
         "options": dict(game.options),
         "num_actions": game.num_actions,
         "num_players": game.num_players,
+        "chance": game.chance,
         "moves": [names[0], names[-1]],
         "observation": {part: list(shape) for part, shape in shapes.items()}
         if isinstance(shapes, Mapping)

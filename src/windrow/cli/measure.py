@@ -14,7 +14,7 @@ import numpy as np
 from windrow.config import SearchConfig
 from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.play.match import random_openings
 from windrow.search import Search, SearchStats
 
@@ -162,7 +162,7 @@ class Profile:
 
 
 def profile_search(
-    game: NativeGame, evaluator: Any, config: SearchConfig, states: Sequence[State], *, is_network: bool
+    game: CoreGame, evaluator: Any, config: SearchConfig, states: Sequence[State], *, is_network: bool
 ) -> Profile:
     """Search `states` once to warm up and once more to measure."""
     recorder = Recorder(evaluator)
@@ -196,7 +196,7 @@ def network_rate(evaluator: Any, observations: Any, *, seconds: float = 0.15) ->
     return num_calls * count_rows(observations) / elapsed
 
 
-def different_positions(game: NativeGame, count: int, *, seed: int = 0) -> list[State]:
+def different_positions(game: CoreGame, count: int, *, seed: int = 0) -> list[State]:
     """`count` unfinished positions after four random moves, no two alike."""
     return [state for _, state in islice(random_openings(game, 4, seed=seed), count)]
 

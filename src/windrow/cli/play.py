@@ -11,8 +11,8 @@ import typer
 from windrow.cli.options import GameArgument, JsonOption, complete_player, examples
 from windrow.cli.output import print_json, stderr, stdout
 from windrow.errors import ConfigError, IllegalMoveError
-from windrow.games.native import NativeGame, State
-from windrow.games.protocol import TERMINAL
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.play.players import Player, SearchPlayer, make_player
 from windrow.play.specs import parse_game
 
@@ -43,7 +43,9 @@ def play(
     ] = "rollout:1000",
     is_second: Annotated[bool, typer.Option("--second/--first", help="Who moves first: the player, or you.")] = False,
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that are made already.")] = "",
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the player; another one every time.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of the player and of chance; another one every time.", min=0)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play against a player in the terminal.
@@ -52,8 +54,9 @@ def play(
     takes your last move back, [cyan]quit[/cyan] ends the game.
     """
     rules = parse_game(game)
-    opponent = make_player(rules, player, seed=random.SystemRandom().randrange(2**32) if seed is None else seed)
-    table = _Table(rules, opponent, own_side=int(is_second), moves=moves, is_quiet=as_json)
+    seed = random.SystemRandom().randrange(2**32) if seed is None else seed
+    opponent = make_player(rules, player, seed=seed)
+    table = _Table(rules, opponent, own_side=int(is_second), moves=moves, seed=seed, is_quiet=as_json)
     try:
         table.run()
     finally:
@@ -66,7 +69,7 @@ def play(
                 "game_options": dict(rules.options),
                 "player": opponent.name,
                 "you": "second" if is_second else "first",
-                "moves": rules.moves_to_text(table.actions),
+                "moves": rules.moves_to_text(table.actions, table.start),
                 "finished": is_over,
                 "score": (rules.returns(table.state)[table.own_side] + 1) / 2 if is_over else None,
             }
@@ -74,11 +77,14 @@ def play(
 
 
 class _Table:
-    """A game between a person and a player."""
+    """A game between a person and a player, who takes all other seats."""
 
-    def __init__(self, game: NativeGame, opponent: Player, *, own_side: int, moves: str, is_quiet: bool) -> None:
-        if game.num_players != 2:
-            raise ConfigError(f"{game!r} is not a game for two")
+    def __init__(
+        self, game: CoreGame, opponent: Player, *, own_side: int, moves: str, seed: int, is_quiet: bool
+    ) -> None:
+        if own_side >= game.num_players:
+            raise ConfigError(f"{game!r} is a game for one: there is no second player")
+        self._dice = random.Random(seed)
         self.game, self.opponent, self.own_side = game, opponent, own_side
         self.start = game.state_from_moves(moves)
         self.state: State = self.start
@@ -87,17 +93,20 @@ class _Table:
 
     def run(self) -> None:
         """Play until the game is over or the person leaves."""
-        example = self.game.action_name(self.game.legal_actions(self.game.initial_state())[0])
+        example = self.game.action_name(0)
         self._say(f"You against {self.opponent.name}. {_HELP.format(example=example)}", style="dim")
         self._show()
         while (turn := self.game.to_play(self.state)) != TERMINAL:
-            if turn != self.own_side:
+            if turn == CHANCE:
+                self._draw()
+            elif turn != self.own_side:
                 self._answer()
             elif not self._ask(example):
                 self._say("Left the game.", style="dim")
                 return
         returns = self.game.returns(self.state)[self.own_side]
-        self._say({1.0: "You win.", -1.0: f"{self.opponent.name} wins."}.get(returns, "A draw."), style="bold")
+        verdict = "You win." if returns > 0 else f"{self.opponent.name} wins." if returns < 0 else "A draw."
+        self._say(verdict, style="bold")
 
     def _ask(self, example: str) -> bool:
         """Let the person do something; False if that is to leave."""
@@ -125,12 +134,19 @@ class _Table:
                 self._say(str(error).splitlines()[0], style="red")
         return True
 
+    def _draw(self) -> None:
+        """Let chance do what it does."""
+        outcome = self.game.sample_outcome(self.state, self._dice.getrandbits(64))
+        self._say(f"Chance: {self.game.outcome_name(outcome)}", style="magenta")
+        self._make(outcome)
+
     def _answer(self) -> None:
         thought = ""
         with stderr().status("thinking"):
             if isinstance(self.opponent, SearchPlayer):
                 result = self.opponent.search([self.state])[0]
-                action, thought = self.opponent.pick(result), f" (it expects {result.value:+.2f} for itself)"
+                action = self.opponent.pick(result, len(self.actions))
+                thought = f" (it expects {result.value:+.2f} for itself)"
             else:
                 action = self.opponent.choose([self.state])[0]
         self._say(f"{self.opponent.name} plays {self.game.action_name(action)}{thought}", style="cyan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import ProgressBar, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
+from windrow.games.chance import pass_chance
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
 
@@ -42,6 +44,7 @@ def register(app: typer.Typer) -> None:
             "windrow search connect4 --moves 4453 --sims 5000",
             "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
             "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
+            "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
             "windrow search othello --time 2 --set first_play=parent # two seconds, another rule for untried moves",
         )
     )(search)
@@ -74,7 +77,8 @@ def search(
     Q and the value are for the player to move, from -1 (lost) to 1 (won).
     """
     rules = parse_game(game)
-    state = rules.state_from_moves(moves)
+    dice = random.Random(seed)
+    state, drawn = pass_chance(rules, rules.state_from_moves(moves), lambda _: dice.getrandbits(64))
     config = search_config(
         settings,
         SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s),
@@ -108,6 +112,9 @@ def search(
         )
         return
     console = stdout()
+    if drawn:
+        names = " ".join(rules.outcome_name(outcome) for outcome in drawn)
+        console.print(f"Chance was to move: {names} (drawn; --seed draws another, --moves says which)", style="dim")
     console.print(str(state), markup=False)
     console.print()
     rows = [

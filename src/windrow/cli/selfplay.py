@@ -85,7 +85,8 @@ def selfplay(
                 if log is not None:
                     log.append(record)
                 if len(shown) < show:
-                    shown.append(rules.moves_to_text(record.actions.tolist()))
+                    start = rules.unpack_start(record.initial)
+                    shown.append(rules.moves_to_text(record.all_moves()[0].tolist(), start))
                 bar.update(player.stats.games, note=f"{player.stats.games / player.stats.total_s:.1f} games/s")
     finally:
         if log is not None:

@@ -138,6 +138,7 @@ class CachingEvaluator(Evaluator):
         self._evaluator, self.cache = evaluator, cache
         self._origin = evaluator if origin is None else origin  # before it was bound to a game, perhaps as a copy
         self._width: int | None = None  # the number of actions, known from the first answer on
+        self._num_values = 1  # the same
 
     @property
     def version(self) -> int:
@@ -162,7 +163,7 @@ class CachingEvaluator(Evaluator):
         inverse = inverse.reshape(-1)
         known = np.zeros(len(first), bool)
         width = self._width
-        logits = np.empty((len(first), width or 0), np.float32)
+        logits = np.empty((len(first), (width or 0) + self._num_values - 1), np.float32)
         values = np.empty(len(first), np.float32)
         version = mix_version(self.cache.number_of(self._origin), self.version)
         if width is not None:
@@ -171,14 +172,20 @@ class CachingEvaluator(Evaluator):
         if len(unknown):
             answer = self._evaluator.evaluate(select_rows(observations, first[unknown]))
             new_logits = np.ascontiguousarray(off_device(answer[0]), np.float32)
-            new_values = np.ascontiguousarray(off_device(answer[1]), np.float32).reshape(-1)
+            new_values = np.ascontiguousarray(off_device(answer[1]), np.float32).reshape(len(unknown), -1)
             if width is None:
-                self._width = len(new_logits[0])
-                logits = np.empty((len(first), self._width), np.float32)
+                width, self._num_values = int(new_logits.shape[1]), int(new_values.shape[1])
+                self._width = width
+                logits = np.empty((len(first), width + self._num_values - 1), np.float32)
+            # The values of the other players, if there is one for each, are kept behind the logits.
+            new_logits = np.ascontiguousarray(np.concatenate([new_logits, new_values[:, 1:]], axis=1))
+            new_values = np.ascontiguousarray(new_values[:, 0])
             logits[unknown], values[unknown] = new_logits, new_values
             # What is broken is not remembered; -inf is a mask.
             good = np.isfinite(new_values) & (new_logits < np.inf).all(axis=1)
             self.cache.native.insert_rows(
                 np.ascontiguousarray(keys[first[unknown[good]]]), version, new_logits[good], new_values[good]
             )
-        return logits[inverse], values[inverse]
+        if self._num_values > 1:
+            values = np.concatenate([values[:, None], logits[:, width:]], axis=1)
+        return logits[inverse, :width], values[inverse]

@@ -22,8 +22,14 @@ class FunctionEvaluator(Evaluator):
             return self._fn(observations)
         answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
         return np.stack([np.asarray(off_device(logits)) for logits, _ in answers]), np.stack(
-            [np.asarray(off_device(value)).reshape(()) for _, value in answers]
+            [_value(value) for _, value in answers]
         )
+
+
+def _value(value: Any) -> Any:
+    """A number, however it is wrapped, or one per player."""
+    array = np.asarray(off_device(value))
+    return array.reshape(()) if array.size == 1 else array
 
 
 def _row(observations: Observations, row: int) -> Any:
@@ -37,7 +43,8 @@ def from_function(fn: Callable[[Any], tuple[Any, Any]], batched: bool = False) -
 
     Args:
         fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise one position,
-            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move. The observations
+            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move; with more than two
+            players there is one for each, the player to move first. The observations
             are only valid during the call: copy what you keep.
         batched: whether `fn` takes many positions in one call, which is faster.
     """

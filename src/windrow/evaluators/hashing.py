@@ -30,15 +30,16 @@ def mix(words: WordArray) -> WordArray:
 class HashEvaluator(Evaluator):
     """Deterministic logits and values from a hash of (seed, observation)."""
 
-    def __init__(self, seed: int = 0, *, num_actions: int = 0) -> None:
+    def __init__(self, seed: int = 0, *, num_actions: int = 0, num_values: int = 1) -> None:
         self.seed = seed
         self._seed = mix(np.array([seed], np.uint64) * _GOLDEN + _U(1))
         self._actions = np.arange(1, num_actions + 1, dtype=np.uint64) * _GOLDEN
+        self._players = np.arange(num_values, dtype=np.uint64) * _GOLDEN
         self._weights = np.zeros(0, np.uint64)
 
     def bind(self, game: Any) -> HashEvaluator:
         """An evaluator for the actions of `game`."""
-        return HashEvaluator(self.seed, num_actions=game.num_actions)
+        return HashEvaluator(self.seed, num_actions=game.num_actions, num_values=getattr(game, "num_values", 1))
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Hash every row."""
@@ -48,5 +49,5 @@ class HashEvaluator(Evaluator):
             self._weights = mix(lanes + self._seed) | _U(1)
         keys = mix((bits * self._weights).sum(axis=1, dtype=np.uint64) + self._seed)
         logits = (mix(keys[:, None] + self._actions) >> _U(58)).astype(np.float32) / 8 - 4
-        values = (mix(keys) >> _U(57)).astype(np.float32) / 64 - 1
-        return logits, values
+        values = (mix(keys[:, None] - self._players) >> _U(57)).astype(np.float32) / 64 - 1
+        return logits, values if len(self._players) > 1 else values[:, 0]

@@ -27,7 +27,8 @@ Observations: TypeAlias = "FloatArray | Mapping[str, FloatArray]"
 the next leaves into the same memory."""
 Evaluation: TypeAlias = tuple[Any, Any]
 """(logits [K, A], values [K]): float32 arrays or anything NumPy can read as such. Logits are unnormalized, those of
-illegal actions are ignored. Values are in [-1, 1], for the player to move."""
+illegal actions are ignored. Values are in [-1, 1], for the player to move. With more than two players (or a game of two
+whose results do not sum to zero) values are [K, players]: the player to move first, then the others in turn."""
 
 
 class Pending(Protocol):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.protocol import Evaluation
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 
 
 class RolloutEvaluator:
@@ -19,15 +19,15 @@ class RolloutEvaluator:
     The games are keyed by the position and the seed: a position has the same value wherever it is met.
     """
 
-    def __init__(self, num_rollouts: int = 1, *, seed: int = 0, game: NativeGame | None = None) -> None:
+    def __init__(self, num_rollouts: int = 1, *, seed: int = 0, game: CoreGame | None = None) -> None:
         if num_rollouts < 1:
             raise ConfigError(f"num_rollouts must be at least 1, not {num_rollouts}")
         self._num_rollouts, self._seed, self._game = num_rollouts, seed, game
 
     def bind(self, game: Any) -> RolloutEvaluator:
         """An evaluator that plays `game`."""
-        if not isinstance(game, NativeGame):
-            raise EvaluatorError(f"RolloutEvaluator plays built-in games only, not {game!r}")
+        if not isinstance(game, CoreGame):
+            raise EvaluatorError(f"{game!r} is not a game that windrow knows: windrow.games.as_core_game wraps one")
         return RolloutEvaluator(self._num_rollouts, seed=self._seed, game=game)
 
     def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:

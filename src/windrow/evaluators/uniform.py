@@ -12,18 +12,19 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 class UniformEvaluator(Evaluator):
     """Uniform priors and value 0: shows what the search alone does, and costs next to nothing."""
 
-    def __init__(self, num_actions: int = 0) -> None:
+    def __init__(self, num_actions: int = 0, num_values: int = 1) -> None:
         self._logits = np.zeros((0, num_actions), np.float32)
-        self._values = np.zeros(0, np.float32)
+        self._shape = (num_values,) if num_values > 1 else ()
+        self._values = np.zeros((0, *self._shape), np.float32)
 
     def bind(self, game: Any) -> UniformEvaluator:
         """An evaluator for the actions of `game`."""
-        return UniformEvaluator(game.num_actions)
+        return UniformEvaluator(game.num_actions, getattr(game, "num_values", 1))
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Zeros; the arrays are shared between calls."""
         num_rows = count_rows(observations)
         if num_rows > len(self._values):
             self._logits = np.zeros((num_rows, self._logits.shape[1]), np.float32)
-            self._values = np.zeros(num_rows, np.float32)
+            self._values = np.zeros((num_rows, *self._shape), np.float32)
         return self._logits[:num_rows], self._values[:num_rows]

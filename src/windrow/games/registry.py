@@ -1,44 +1,68 @@
 """Games by name.
 
-An entry is an import string `"module:attribute"`: nothing is imported until the game is made. The attribute is called
-as `attribute(name, **options)` and returns a game.
+An entry is an import string `"module:attribute"`: nothing is imported until the game is made. Entries of `GAMES` are
+called as `attribute(name, **options)`, those of `FAMILIES`, whose games are named by the other library, as
+`attribute(name there, **options)`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from windrow.errors import GameError
 from windrow.games.spelling import explain_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from windrow.games.native import NativeGame
+    from windrow.games.core_game import CoreGame
 
 GAMES: dict[str, str] = {
+    "azul": "windrow.games.native:NativeGame",
+    "backgammon": "windrow.games.native:NativeGame",
     "connect4": "windrow.games.native:NativeGame",
     "gomoku": "windrow.games.native:NativeGame",
     "othello": "windrow.games.native:NativeGame",
+    "pig": "windrow.games.native:NativeGame",
     "tictactoe": "windrow.games.native:NativeGame",
+}
+
+FAMILIES: dict[str, str] = {
+    "openspiel": "windrow.games.openspiel:OpenSpielGame",
+    "pettingzoo": "windrow.games.pettingzoo:PettingZooGame",
 }
 
 
 def game_names() -> tuple[str, ...]:
-    """The names `make_game` knows, in alphabetical order."""
+    """The names of the games that come with windrow, in alphabetical order."""
     return tuple(sorted(GAMES))
 
 
-def make_game(name: str, **options: int | str) -> NativeGame:
-    """Make a game that comes with windrow: `make_game("connect4", rows=5)`.
+def make_game(name: str, **options: Any) -> CoreGame:
+    """Make a game.
+
+        make_game("connect4", rows=5)               comes with windrow
+        make_game("openspiel:hex(board_size=7)")    from OpenSpiel
+        make_game("pettingzoo:connect_four_v3")     from PettingZoo
+        make_game("nim.py:Nim", sticks=15)          your own class, in a file
+        make_game("package.games:Nim", sticks=15)   the same in a module
 
     Raises:
         GameError: there is no such game, or an option has a value the game cannot have.
         UnknownKeyError: the game has no such option.
     """
-    if name not in GAMES:
-        raise GameError(f"unknown game {name!r}. {explain_unknown(name, game_names(), what='games')}")
-    module, _, attribute = GAMES[name].partition(":")
-    factory = cast("Callable[..., NativeGame]", getattr(import_module(module), attribute))
-    return factory(name, **options)
+    if name in GAMES:
+        return _load(GAMES[name])(name, **options)
+    if ":" not in name:
+        known = explain_unknown(name, game_names(), what="games")
+        raise GameError(f"unknown game {name!r}. {known} A class of your own is named by its file, such as nim.py:Nim.")
+    from windrow.games.targets import load_target, wrap
+
+    family, _, rest = name.partition(":")
+    if family in FAMILIES:
+        return wrap(_load(FAMILIES[family])(rest, **options), name, options)
+    return load_target(name, options)
+
+
+def _load(entry: str) -> Any:
+    module, _, attribute = entry.partition(":")
+    return getattr(import_module(module), attribute)

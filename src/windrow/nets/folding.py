@@ -20,12 +20,11 @@ def fold(net: nn.Module) -> ResNet:
 
     A copy: `net` goes on training. Every call gives weights of the same names and shapes, so that
     `evaluator = windrow.evaluators.load(fold(net), game=game)` is brought up to date by
-    `evaluator.update(fold(net))`. Of a network with a value per player it keeps the value of the player to move, which
-    is what a search asks for.
+    `evaluator.update(fold(net))`.
     """
     if not isinstance(net, ResNet):
         raise ConfigError(f"only networks of windrow.nets can be folded, not {type(net).__name__}")
-    folded = from_spec({**net.spec, "is_folded": True, "num_values": 1})
+    folded = from_spec({**net.spec, "is_folded": True})
     state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in net.state_dict().items()}
     scales: dict[str, Tensor] = {}
     modules = cast("Iterable[tuple[str, nn.Module]]", net.named_modules())
@@ -39,8 +38,6 @@ def fold(net: nn.Module) -> ResNet:
             state[f"{name}.conv.bias"] = (shift - mean * scale).float()
     if net.flat is not None and "stem" in scales:
         _scale_rows(state, "flat.weight", scales["stem"])  # it is added before the stem's norm
-    for key in ("value.weight", "value.bias"):
-        state[key] = state[key][:1]
     folded.load_state_dict(state)
     return folded.eval().requires_grad_(False)
 

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from windrow.errors import ConfigError
 from windrow.games.protocol import Shape
+from windrow.games.python_game import as_core_game
 from windrow.nets.specs import from_spec
 
 Observation: TypeAlias = "Shape | Mapping[str, Shape]"
@@ -113,7 +114,8 @@ class ResNet(nn.Module):
 
     @classmethod
     def for_game(cls, game: Any, *, channels: int = 64, blocks: int = 5, **settings: Any) -> ResNet:
-        """A new network that takes what `game` shows and knows its actions."""
+        """A new network that takes what `game` shows, knows its actions and gives the values it needs."""
+        settings.setdefault("num_values", as_core_game(game).num_values)
         return cls(game.observation, game.num_actions, channels=channels, blocks=blocks, **settings)
 
     @property

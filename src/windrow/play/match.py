@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from windrow.errors import ConfigError, SearchError
-from windrow.games.native import NativeGame, State
-from windrow.games.protocol import TERMINAL
+from windrow.games.chance import pass_chance
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.numerics import Purpose, Stream
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
-from windrow.play.players import Player, make_player
+from windrow.play.players import CountingPlayer, Player, make_player
 
 StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
 """What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
@@ -57,7 +61,7 @@ class MatchResult:
     los: likelihood of superiority, from 0 to 1.
     """
 
-    game: NativeGame
+    game: CoreGame
     player_a: str
     player_b: str
     games: tuple[MatchGame, ...]
@@ -152,7 +156,7 @@ class MatchProgress:
 
 
 def play_match(
-    game: NativeGame,
+    game: CoreGame,
     a: Player | str,
     b: Player | str,
     *,
@@ -204,42 +208,44 @@ def play_match(
                 player.close()
 
 
-def default_plies(game: NativeGame) -> int:
+def default_plies(game: CoreGame) -> int:
     """Random moves that make games differ without deciding them: 4, but no more than a quarter of the cells."""
     shapes = game.observation
     return min([_OPENINGS_PLIES, *([prod(shapes[1:]) // 4] if isinstance(shapes, tuple) else [])])
 
 
-def random_openings(game: NativeGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
+def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
     """Unfinished positions after random moves, and those moves, without end; no two alike while there are others."""
     draw = random.Random(seed)
-    seen: set[State] = set()
+    seen: set[int] = set()
     plies, num_repeats = num_plies, 0
     while True:
         opening = _random_line(game, plies, draw)
-        if (opening is None or opening[1] in seen) and num_repeats < _PATIENCE:
+        key = None if opening is None else game.hash(opening[1])
+        if (key is None or key in seen) and num_repeats < _PATIENCE:
             num_repeats += 1
             continue
         if opening is None:
             plies = num_plies  # games do not last that long: repeat the openings there are
             seen.clear()
-        elif opening[1] in seen:
+        elif key is None or key in seen:
             plies += 1
         else:
-            seen.add(opening[1])
+            seen.add(key)
             yield opening
         num_repeats = 0
 
 
-def _random_line(game: NativeGame, num_plies: int, draw: random.Random) -> tuple[list[int], State] | None:
-    """Random moves and where they lead; None if the game is over there."""
-    state, actions = game.initial_state(), list[int]()
+def _random_line(game: CoreGame, num_plies: int, draw: random.Random) -> tuple[list[int], State] | None:
+    """Random moves, chance's among them, and where they lead; None if the game is over there."""
+    state, moves = pass_chance(game, game.initial_state(), lambda _: draw.getrandbits(64))
     for _ in range(num_plies):
         if game.to_play(state) == TERMINAL:
             return None
-        actions.append(draw.choice(game.legal_actions(state)))
-        state = game.apply(state, actions[-1])
-    return None if game.to_play(state) == TERMINAL else (actions, state)
+        moves.append(draw.choice(game.legal_actions(state)))
+        state, outcomes = pass_chance(game, game.apply(state, moves[-1]), lambda _: draw.getrandbits(64))
+        moves += outcomes
+    return None if game.to_play(state) == TERMINAL else (moves, state)
 
 
 @dataclass(slots=True)
@@ -249,7 +255,10 @@ class _Seat:
     number: int
     """Games 2n and 2n + 1 are the pair of opening n; A moves first in the even ones."""
     state: State
-    actions: list[int]
+    moves: list[int]
+    """From the beginning: actions, and what chance did."""
+    num_plies: int
+    """Actions alone."""
 
     @property
     def seat_of_a(self) -> int:
@@ -262,7 +271,7 @@ class _Match:
 
     def __init__(
         self,
-        game: NativeGame,
+        game: CoreGame,
         a: Player,
         b: Player,
         num_games: int,
@@ -320,7 +329,15 @@ class _Match:
         actions, state = next(self._openings)
         numbers = (self._num_begun, self._num_begun + 1)
         self._num_begun += 2
-        return [_Seat(number, state, list(actions)) for number in numbers]
+        num_plies = self._num_actions(actions)
+        return [_Seat(number, state, list(actions), num_plies) for number in numbers]
+
+    def _num_actions(self, moves: list[int]) -> int:
+        """How many of these moves are players', not chance's."""
+        if self._game.chance == "none":
+            return len(moves)
+        states = self._game.play_many(self._game.initial_state(), np.array(moves, np.int64))
+        return int((self._game.to_play_many(states[:-1]) != CHANCE).sum())
 
     def _move(self, side: int, seats: list[_Seat]) -> None:
         """Let A (side 0) or B (side 1) move wherever it is its turn."""
@@ -328,16 +345,28 @@ class _Match:
         if not turns:
             return
         player = self._players[side]
-        actions = player.choose([seat.state for seat in turns])
+        states = [seat.state for seat in turns]
+        if isinstance(player, CountingPlayer):
+            actions = player.choose_at(states, [seat.num_plies for seat in turns])
+        else:
+            actions = player.choose(states)
         if len(actions) != len(turns):
             raise SearchError(f"{player.name} answered {len(turns)} positions with {len(actions)} moves")
         for seat, action in zip(turns, actions, strict=True):
             seat.state = self._game.apply(seat.state, action)
-            seat.actions.append(action)
+            seat.moves.append(action)
+            seat.num_plies += 1
+            self._pass_chance(seat)
+
+    def _pass_chance(self, seat: _Seat) -> None:
+        """Let chance do what it does; both games of a pair have the same dice."""
+        key = (self._seed, seat.number // 2, seat.num_plies, Purpose.DICE)
+        seat.state, outcomes = pass_chance(self._game, seat.state, lambda draw: Stream(*key, draw).next_bits())
+        seat.moves += outcomes
 
     def _finish(self, seat: _Seat) -> MatchGame:
         score = (self._game.returns(seat.state)[seat.seat_of_a] + 1.0) / 2.0
-        moves = self._game.moves_to_text(seat.actions)
+        moves = self._game.moves_to_text(seat.moves)
         return MatchGame(moves, "B" if seat.seat_of_a else "A", score)
 
     def _count(self) -> None:

@@ -12,13 +12,13 @@ import random
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.games.spelling import explain_unknown
 from windrow.play.specs import Spec, parse_spec
 from windrow.search import Search, SearchResult
@@ -33,6 +33,7 @@ DEFAULT_SIMULATIONS = 100
 MAX_TREES = 512
 """Positions searched at once. More would not fill a batch better, but need more memory."""
 
+_STONE_GAMES = ("connect4", "gomoku", "othello", "tictactoe")
 _SHORT = {"sims": "num_simulations", "simulations": "num_simulations", "threads": "num_threads"}
 _LOOKING = ("c_puct", "first_play", "first_play_reduction")
 """Settings in which a checkpoint is searched as it was trained, unless the spec says otherwise."""
@@ -44,11 +45,20 @@ class Player(Protocol):
     name: str
 
     def choose(self, states: Sequence[State]) -> list[int]:
-        """One legal action per state; none of the games is over."""
+        """One legal action per state; a player is to move in each."""
         ...
 
     def close(self) -> None:
         """Free what the player holds; may be called more than once."""
+        ...
+
+
+@runtime_checkable
+class CountingPlayer(Protocol):
+    """A player that plays otherwise in the first moves of a game."""
+
+    def choose_at(self, states: Sequence[State], plies: Sequence[int]) -> list[int]:
+        """As `Player.choose`, knowing how many moves were made before in each game."""
         ...
 
 
@@ -82,7 +92,7 @@ class SearchPlayer:
 
     def __init__(
         self,
-        game: NativeGame,
+        game: CoreGame,
         evaluator: object,
         config: SearchConfig,
         *,
@@ -97,13 +107,16 @@ class SearchPlayer:
         self._temperature, self._temperature_plies = temperature, temperature_plies
         self._evaluator = evaluator if owns_evaluator else None
         self._search = Search(game, evaluator, config)
-        self._num_first_stones = _num_stones(game.initial_state())
         self.simulations = 0
         """Simulations so far, of all moves."""
 
     def choose(self, states: Sequence[State]) -> list[int]:
         """One legal action per state."""
         return [self.pick(result) for result in self.search(states)]
+
+    def choose_at(self, states: Sequence[State], plies: Sequence[int]) -> list[int]:
+        """The same, knowing how many moves were made before."""
+        return [self.pick(result, ply) for result, ply in zip(self.search(states), plies, strict=True)]
 
     def search(self, states: Sequence[State]) -> list[SearchResult]:
         """What it thinks of every state."""
@@ -119,19 +132,23 @@ class SearchPlayer:
         if (close := getattr(self._evaluator, "close", None)) is not None:
             close()
 
-    def pick(self, result: SearchResult) -> int:
-        """The move it plays, having found `result`."""
-        if self._temperature == 0.0 or self._num_plies(result.state) >= self._temperature_plies:
+    def pick(self, result: SearchResult, ply: int | None = None) -> int:
+        """The move it plays, having found `result`, as move number `ply` of the game."""
+        if self._temperature == 0.0:
+            return result.best_action
+        if (self._num_plies(result.state) if ply is None else ply) >= self._temperature_plies:
             return result.best_action
         weights: list[float] = result.policy_at(self._temperature).tolist()
         return _draw(result.state, self.config.seed).choices(range(len(weights)), weights)[0]
 
     def _num_plies(self, state: State) -> int:
-        """How many moves were made: in all built-in games a move adds one stone and none is ever taken away."""
-        return _num_stones(state) - self._num_first_stones
+        """How many moves were made, if nobody has counted them: told by the board where every move adds one stone."""
+        if self.game.name not in _STONE_GAMES:
+            return 0
+        return _num_stones(state) - _num_stones(self.game.initial_state())
 
 
-def make_player(game: NativeGame, spec: str, *, seed: int = 0) -> Player:
+def make_player(game: CoreGame, spec: str, *, seed: int = 0) -> Player:
     """The player that `spec` describes.
 
     spec: `random`; `rollout:400` (a search with random games as evaluator, 400 simulations); `uniform:400` (one that
@@ -162,7 +179,7 @@ def make_player(game: NativeGame, spec: str, *, seed: int = 0) -> Player:
     raise ConfigError(f"there is no player {spec!r}. {known} Or give the path of a checkpoint.")
 
 
-def _make_searcher(game: NativeGame, spec: Spec, seed: int) -> SearchPlayer:
+def _make_searcher(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     settings = {_SHORT.get(key, key): value for key, value in spec.settings.items()}
     if len(spec.words) > 1 or not all(word.isdigit() for word in spec.words):
         raise ConfigError(f"{spec.text!r}: write {spec.name}:400 for 400 simulations, then settings key=value")
@@ -176,7 +193,7 @@ def _make_searcher(game: NativeGame, spec: Spec, seed: int) -> SearchPlayer:
     return SearchPlayer(game, evaluator, **_read_settings(spec, settings, seed, extra))
 
 
-def _make_network_player(game: NativeGame, spec: Spec, seed: int) -> SearchPlayer:
+def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     from windrow.evaluators.loading import load
     from windrow.nets import fold
 

@@ -17,7 +17,7 @@ from math import sqrt
 from typing import Any
 
 from windrow.errors import GameError, IllegalMoveError
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.play.players import Player
 from windrow.play.solver_book import usual_game
 
@@ -106,7 +106,7 @@ class SolvedScore:
         return "\n".join(rows)
 
 
-def solved_positions(game: NativeGame) -> list[SolvedPosition]:
+def solved_positions(game: CoreGame) -> list[SolvedPosition]:
     """The fixed set, by phase; for Connect-4 with 6 rows and 7 columns only.
 
     Raises:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from windrow import _core
 from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.play.solver_book import book_results, num_stones
 
@@ -40,7 +40,7 @@ class Connect4Solver:
         max_memory: bytes to remember positions in; rounded down to a power of two.
     """
 
-    def __init__(self, game: NativeGame, max_memory: int = DEFAULT_MEMORY) -> None:
+    def __init__(self, game: CoreGame, max_memory: int = DEFAULT_MEMORY) -> None:
         try:
             self._native = _core.Connect4Solver(game.native, max_memory)
         except (ValueError, TypeError, RuntimeError) as error:
@@ -114,7 +114,7 @@ class SolverPlayer:
     SCORES_FROM = 10
 
     def __init__(
-        self, game: NativeGame, *, seed: int = 0, max_memory: int = DEFAULT_MEMORY, name: str = "solver"
+        self, game: CoreGame, *, seed: int = 0, max_memory: int = DEFAULT_MEMORY, name: str = "solver"
     ) -> None:
         self.name, self.solver, self._seed = name, Connect4Solver(game, max_memory), seed
 

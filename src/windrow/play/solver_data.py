@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from windrow import _core
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.play import solved, solver_book
 from windrow.play.solved import MARKS, PER_PHASE, PHASES, solved_positions
@@ -71,19 +71,19 @@ def _solved_choices(solver: Connect4Solver, state: State) -> list[int]:
     return [action for action, result in results.items() if result == max(results.values())]
 
 
-def _careful_choices(game: NativeGame, state: State) -> list[int]:
+def _careful_choices(game: CoreGame, state: State) -> list[int]:
     """Moves that win; if there are none, those after which the opponent cannot win; if there are none, all."""
     legal = game.legal_actions(state)
     safe = [action for action in legal if not _wins(game, game.apply(state, action))]
     return _wins(game, state) or safe or legal
 
 
-def _wins(game: NativeGame, state: State) -> list[int]:
+def _wins(game: CoreGame, state: State) -> list[int]:
     after = {action: game.apply(state, action) for action in game.legal_actions(state)}
     return [action for action, next_state in after.items() if _is_won(game, next_state)]
 
 
-def _is_won(game: NativeGame, state: State) -> bool:
+def _is_won(game: CoreGame, state: State) -> bool:
     return game.to_play(state) == TERMINAL and any(game.returns(state))
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from windrow.errors import ConfigError
-from windrow.games.native import NativeGame
-from windrow.games.registry import make_game
+from windrow.games.core_game import CoreGame
+from windrow.games.registry import FAMILIES, GAMES, make_game
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT])i?B?", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d[\d_]*")
@@ -81,8 +81,14 @@ def parse_value(text: str) -> Any:
     return text
 
 
-def parse_game(text: str) -> NativeGame:
-    """The game that a spec names, with its options: `gomoku`, `connect4:rows=5,columns=6`."""
+def parse_game(text: str) -> CoreGame:
+    """The game that a spec names, with its options.
+
+    `gomoku`, `connect4:rows=5,columns=6`, `openspiel:hex(board_size=7)`, `nim.py:Nim`, `nim.py:Nim:sticks=15`.
+    """
+    name, _, rest = text.strip().partition(":")
+    if name in FAMILIES or (rest and name not in GAMES and ":" not in rest and "=" not in rest):
+        return make_game(text.strip())
     spec = parse_spec(text)
     if spec.words:
         raise ConfigError(f"an option of a game is written name=value, such as gomoku:size=9, not {spec.words[0]!r}")

@@ -46,7 +46,7 @@ class Session:
                     if self.should_stop():
                         forest.stop()  # only roots without an evaluation are still selected: every tree has an answer
                     buffer = idle.pop()
-                    batch = forest.select(buffer.rows, max_leaves, first, last)
+                    batch = forest.select(buffer.rows if port.reads_observations else None, max_leaves, first, last)
                     if batch.num_rows == 0:
                         idle.append(buffer)
                         break

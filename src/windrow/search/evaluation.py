@@ -68,6 +68,10 @@ class EvaluatorPort:
                 "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
             )
         self._num_actions: int = game.num_actions
+        self._num_values: int = game.num_values
+        self._num_players: int = game.num_players
+        # Nothing is written that nobody reads.
+        self.reads_observations = self._evaluate_states is None
         self._shapes = game.observation
         self._max_batch = max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
@@ -119,7 +123,7 @@ class EvaluatorPort:
             raise _raised(error, num_rows) from error
 
     def receive(self, ticket: Ticket) -> tuple[FloatArray, FloatArray]:
-        """Wait for an answer: logits [K, A] and values [K], float32 and contiguous."""
+        """Wait for an answer: logits [K, A] and values [K] or [K, players], float32 and contiguous."""
         if len(ticket) == 1:
             return self._receive_piece(*ticket[0])
         pieces = [self._receive_piece(*piece) for piece in ticket]
@@ -143,8 +147,17 @@ class EvaluatorPort:
             ) from None
         return (
             self._checked("logits", logits, (num_rows, self._num_actions)),
-            self._checked("values", values, (num_rows,)),
+            self._checked_values(values, num_rows),
         )
+
+    def _checked_values(self, values: Any, num_rows: int) -> FloatArray:
+        if self._num_values > 1:
+            return self._checked("values", values, (num_rows, self._num_values))
+        shape = getattr(values, "shape", None)
+        # A value for each of two players: the first, of the player to move, says it all.
+        if self._num_players == 2 and shape is not None and tuple(shape) == (num_rows, 2):
+            values = values[:, 0]
+        return self._checked("values", values, (num_rows,))
 
     def _checked(self, what: str, answer: Any, shape: Shape) -> FloatArray:
         try:
@@ -154,7 +167,7 @@ class EvaluatorPort:
         if array.shape == (*shape, 1) and what == "values":
             array = array[..., 0]
         if array.shape != shape:
-            rule = "[K, A]" if what == "logits" else "[K]"
+            rule = "[K, A]" if what == "logits" else "[K]" if len(shape) == 1 else "[K, players]"
             raise EvaluatorError(
                 f"the evaluator's {what} have shape {array.shape}, not {shape} ({rule} for K = {shape[0]} positions"
                 f" and A = {self._num_actions} actions)"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from windrow import _core
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, EvaluatorError, GameError, IllegalMoveError
+from windrow.errors import ConfigError, EvaluatorError, GameError
 from windrow.evaluators.cache import PredictionCache
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.search.memory import spare_memory
 from windrow.search.plan import Plan
 
@@ -14,7 +16,7 @@ _SHARE_OF_SPARE_MEMORY = 0.75
 
 
 def make_forest(
-    game: NativeGame, config: SearchConfig, plan: Plan, num_trees: int, cache: PredictionCache | None
+    game: CoreGame, config: SearchConfig, plan: Plan, num_trees: int, cache: PredictionCache | None
 ) -> _core.Forest:
     """An empty forest of `num_trees` trees that searches as `config` and `plan` say."""
     parent = config.first_play == "parent"
@@ -46,22 +48,38 @@ def make_forest(
         raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
 
 
-def in_words(error: Exception, game: NativeGame, roots: list[State]) -> EvaluatorError | GameError:
-    """A `_core.BadEvaluation` or `_core.GameFault` with the position it is about."""
+def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoReturn:
+    """Raise a `_core.BadEvaluation` or `_core.GameFault` again with the position it is about.
+
+    If a game in Python raised, that is the cause; an interrupt is raised again as it is.
+    """
     message: str
     tree: int
-    actions: list[int]
-    message, tree, actions = error.args
+    moves: list[int]
+    message, tree, moves = error.args
     is_evaluation = isinstance(error, _core.BadEvaluation)
+    cause = None if is_evaluation else _core.take_error(game.native)
+    if cause is not None and not isinstance(cause, Exception):
+        raise cause
     what = "the evaluator's answer cannot be used" if is_evaluation else f"{game!r} broke its own rules"
-    moves = game.moves_to_text(actions)
-    where = f"tree {tree}" + (f" after {moves}" if moves else ", the root")
-    text = f"{what}: {message} ({where})"
+    state, names, is_along = roots[tree], list[str](), True
     try:
-        state = roots[tree]
-        for action in actions:
-            state = game.apply(state, action)
-        text += f"\n{state}"
-    except (IllegalMoveError, GameError):
-        pass
-    return EvaluatorError(text) if is_evaluation else GameError(text)
+        for move in moves:
+            names.append(game.move_name(state, move))
+            state = game.apply(state, move)
+    except Exception:  # the very move that failed
+        is_along = False
+    names += [str(move) for move in moves[len(names) :]]
+    where = f"tree {tree}" + (f" after {' '.join(names)}" if names else ", the root")
+    text = f"{what}: {message} ({where})"
+    text += _drawn(game, state, is_along=is_along)
+    raise (EvaluatorError(text) if is_evaluation else GameError(text)) from cause
+
+
+def _drawn(game: CoreGame, state: State, *, is_along: bool) -> str:
+    """The position as text; a game that has just failed may fail at that too."""
+    try:
+        text = game.render(state)
+    except Exception:
+        return ""
+    return f"\n{text}" if is_along else f"\nbefore the last of these:\n{text}"

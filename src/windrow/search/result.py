@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow.games.protocol import Readable
 from windrow.numerics import Purpose, Stream
 from windrow.search.stats import SearchStats
 
@@ -23,7 +23,8 @@ class SearchResult:
     prior: [A] the evaluator's policy, with the root's noise if there was any; uniform while there is none.
     q: [A] mean value of each action for the player to move; 0 where it was never tried.
     value: mean value of the position for the player to move.
-    principal_variation: the most visited line, as actions.
+    values: [players] the same for every player.
+    principal_variation: the most visited line, as actions; it ends where chance is to move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
     chosen_action: with a Gumbel root, the action that survived the halving; None with a PUCT root.
     stats: counts and times of the whole run, all its trees together.
@@ -35,6 +36,7 @@ class SearchResult:
     prior: FloatArray
     q: FloatArray
     value: float
+    values: FloatArray
     principal_variation: list[int]
     temperature: float
     improved_policy: FloatArray | None
@@ -90,7 +92,7 @@ class SearchResult:
     def table(self, *, max_rows: int = 10) -> str:
         """The most visited actions as text: visits, share, Q, prior and the line of play."""
         legal: list[int] = list(self.game.legal_actions(self.state))
-        name = self.game.action_name if isinstance(self.game, Readable) else str
+        name = _namer(self.game)
         order = sorted(legal, key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
         total = max(int(self.visits.sum()), 1)
         lines = ["move   visits   share       Q   prior"]
@@ -106,7 +108,12 @@ class SearchResult:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        name = self.game.action_name if isinstance(self.game, Readable) else str
+        name = _namer(self.game)
         return (
             f"<SearchResult: best {name(self.best_action)}, value {self.value:+.3f}, {int(self.visits.sum())} visits>"
         )
+
+
+def _namer(game: Any) -> Callable[[int], str]:
+    """What names actions: the game's own words, or numbers."""
+    return getattr(game, "action_name", str)

@@ -7,7 +7,7 @@ from contextlib import closing
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,12 @@ from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
 from windrow.evaluators.cache import PredictionCache, mix_version
-from windrow.games.native import NativeGame, State
-from windrow.games.protocol import TERMINAL
+from windrow.games.core_game import State
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.python_game import as_core_game
 from windrow.search.engine import Session
 from windrow.search.evaluation import EvaluatorPort
-from windrow.search.forest import in_words, make_forest
+from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.plan import ENGINES, Plan, make_plan
 from windrow.search.result import SearchResult
 from windrow.search.stats import SearchStats, StoppedBy
@@ -36,12 +37,13 @@ class Search:
         search.advance(result.best_action)      # keeps what was found below that move
         result = search.run()
 
-    `run` takes one state or many; with many, `run` and `advance` take and give lists. A search may be used from one
-    thread at a time, except `stop`, which may be called from any. After an error or an interrupt the trees are as they
-    were after the last completed batch, with nothing in flight, and `run()` goes on from there.
+    `run` takes one state or many; with many, `run` and `advance` take and give lists. Where chance is to move nothing
+    is searched: `advance` by its outcome goes on from there. A search may be used from one thread at a time, except
+    `stop`, which may be called from any. After an error or an interrupt the trees are as they were after the last
+    completed batch, with nothing in flight, and `run()` goes on from there.
 
     Args:
-        game: the rules.
+        game: the rules: one of `make_game`, or an object of your own class that fulfils `windrow.games.Game`.
         evaluator: priors and values; see `windrow.evaluators`.
         config: how to search.
         cache: evaluations to use again, shared with other searches; None for one of this search's own if
@@ -50,15 +52,15 @@ class Search:
 
     def __init__(
         self,
-        game: NativeGame,
+        game: Any,
         evaluator: object,
         config: SearchConfig | None = None,
         *,
         cache: PredictionCache | None = None,
     ) -> None:
-        if not isinstance(game, NativeGame):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GameError(f"{game!r} is not a game: make one with windrow.make_game")
-        self.game = game
+        self.game = as_core_game(game)
+        # With a game of one's own class, states and results are in its own terms.
+        self._own_game = game if self.game is not game else None
         self.config = SearchConfig() if config is None else config
         if not isinstance(self.config, SearchConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
@@ -68,9 +70,9 @@ class Search:
         if cache is None and self.config.cache_memory:
             self.cache = PredictionCache(self.config.cache_memory)
         if self.cache is not None:
-            self.cache.claim(game)
+            self.cache.claim(self.game)
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
-        self._port = EvaluatorPort(game, evaluator, max_batch=self.config.max_batch)
+        self._port = EvaluatorPort(self.game, evaluator, max_batch=self.config.max_batch)
         self._forest: _core.Forest | None = None
         self._plan: Plan | None = None
         self._states: list[State] = []
@@ -95,11 +97,11 @@ class Search:
     ) -> list[SearchResult]: ...
     @overload
     def run(
-        self, states: None = None, *, num_simulations: int | None = None, time_limit_s: float | None = None
+        self, states: Any = None, *, num_simulations: int | None = None, time_limit_s: float | None = None
     ) -> Any: ...
     def run(
         self,
-        states: State | Sequence[State] | None = None,
+        states: Any = None,
         *,
         num_simulations: int | None = None,
         time_limit_s: float | None = None,
@@ -107,7 +109,8 @@ class Search:
         """Search and return the result: a `SearchResult`, or a list of them for a list of states.
 
         Args:
-            states: the position or positions to search. None goes on with the present roots, which is how a subtree is
+            states: the position or positions to search; with a game of your own class, a list of its states is many,
+                anything else is one. None goes on with the present roots, which is how a subtree is
                 used again after `advance`: the new simulations come on top of what is there.
             num_simulations: for this run, instead of the config's.
             time_limit_s: for this run, instead of the config's.
@@ -118,7 +121,7 @@ class Search:
 
     def stream(
         self,
-        states: State | Sequence[State] | None = None,
+        states: Any = None,
         *,
         interval_s: float = 0.1,
         num_simulations: int | None = None,
@@ -135,27 +138,34 @@ class Search:
         self._stop_requested = True
 
     def advance(self, actions: int | Iterable[int]) -> None:
-        """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed."""
+        """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed.
+
+        Where chance is to move, play its outcome: `search.advance(game.sample_outcome(state, seed))`, or what the dice
+        have shown.
+        """
         forest = self._ready_forest()
         moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
         if len(moves) != len(self._states):
             raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
         # All are tried before any tree is changed.
         states = [self.game.apply(state, action) for state, action in zip(self._states, moves, strict=True)]
-        forest.advance_many(self._trees, np.array(moves, np.int32))
+        try:
+            forest.advance_many(self._trees, np.array(moves, np.int64))
+        except _core.GameFault as error:
+            raise_in_words(error, self.game, self._states)
         self._states = states
 
     def line_after(self, action: int, *, tree: int = 0) -> list[int]:
-        """The most visited line of play that begins with `action`."""
+        """The most visited line of play that begins with `action`; it ends where chance is to move."""
         forest, line = self._ready_forest(), [action]
-        while (node := forest.node(tree, line)) is not None and node.edge_visits.any():
+        while (node := forest.node(tree, line)) is not None and node.kind != "chance" and node.edge_visits.any():
             line.append(int(node.actions[int(node.edge_visits.argmax())]))
         return line
 
     @property
-    def states(self) -> list[State]:
+    def states(self) -> list[Any]:
         """The positions at the roots."""
-        return list(self._states)
+        return [state.data if self._own_game is not None else state for state in self._states]
 
     # --- Closing ----------------------------------------------------------------------------------------------
 
@@ -178,7 +188,7 @@ class Search:
 
     def _search(
         self,
-        states: State | Sequence[State] | None,
+        states: Any,
         num_simulations: int | None,
         time_limit_s: float | None,
         *,
@@ -196,7 +206,7 @@ class Search:
         if states is not None:
             self._plant(states)
         else:
-            self._check_unfinished(self._states)
+            self._check_searchable(self._states)
         self._ready_forest()
         self._stop_requested = False
         return self._drive(config, start, interval_s)
@@ -228,7 +238,7 @@ class Search:
                     yield self._results(session, plan, before, start, "running")
                     next_report = perf_counter() + (interval_s or 0.0)
         except (_core.BadEvaluation, _core.GameFault) as error:
-            raise in_words(error, self.game, self._states) from None
+            raise_in_words(error, self.game, self._states)
         finally:
             self._is_running = False
             if self._is_closed:
@@ -277,16 +287,18 @@ class Search:
             total_s=perf_counter() - start,
         )
         visits, priors, qs, values = forest.roots(self._trees)
+        by_player = self._values_by_player(values)
         lines = forest.lines(self._trees)
         improved, chosen = forest.gumbel_roots(self._trees) if self.config.root == "gumbel" else (None, None)
         results = [
             SearchResult(
-                game=self.game,
-                state=state,
+                game=self.game if self._own_game is None else self._own_game,
+                state=state if self._own_game is None else state.data,
                 visits=visits[tree],
                 prior=priors[tree],
                 q=qs[tree],
                 value=value,
+                values=by_player[tree],
                 principal_variation=lines[tree],
                 temperature=self.config.temperature,
                 improved_policy=None if improved is None else improved[tree],
@@ -298,27 +310,44 @@ class Search:
         ]
         return results[0] if self._is_single else results
 
-    def _plant(self, states: State | Sequence[State]) -> None:
+    def _values_by_player(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """[trees, players] the roots' values; `values` [trees] are for the players to move there."""
+        assert self._forest is not None
+        if self.game.num_values > 1:
+            return self._forest.player_values(self._trees)
+        if self.game.num_players == 1:
+            return values[:, None]
+        movers = np.array([self.game.to_play(state) for state in self._states])
+        first = np.where(movers == 0, values, -values)
+        return np.stack([first, -first], axis=1)
+
+    def _plant(self, states: Any) -> None:
         """Make `states` the roots of fresh trees."""
-        is_single = isinstance(states, State)
-        if not isinstance(states, State | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        is_single = isinstance(states, State) or (self._own_game is not None and not isinstance(states, list))
+        if not is_single and not isinstance(states, Iterable):
             raise GameError(f"a state or a list of states is needed, not {states!r:.100}")
-        roots = [states] if isinstance(states, State) else list(states)
-        if not roots:
+        given: list[Any] = [states] if is_single else list(cast("Iterable[Any]", states))
+        if not given:
             raise SearchError("there is no position to search: the list of states is empty")
-        for tree, state in enumerate(roots):
-            if not isinstance(state, State) or (state.game is not self.game and state.game != self.game):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r}")
-        self._check_unfinished(roots)
+        roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
+        self._check_searchable(roots)
         forest, self._forest = self._forest, None
         if forest is None or forest.num_trees != len(roots):
             forest = self._make_forest(len(roots))
         try:
-            rows = np.frombuffer(b"".join(state.data for state in roots), np.uint8).reshape(len(roots), -1)
-            forest.reset_many(self._trees, rows)
+            rows = self.game.rows_of(roots)
+            forest.reset_many(self._trees, self.game.to_references(rows))
         except _core.GameFault as error:
-            raise GameError(f"{self.game!r} cannot make sense of state {error.args[1]}: {error.args[0]}") from None
+            raise_in_words(error, self.game, roots)
         self._forest, self._states, self._is_single = forest, roots, is_single
+
+    def _as_root(self, tree: int, state: Any) -> State:
+        if isinstance(state, State):
+            if state.game is self.game or state.game == self.game:
+                return state
+        elif self._own_game is not None:
+            return State(self.game, state)
+        raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r:.200}")
 
     def _make_forest(self, num_trees: int) -> _core.Forest:
         self._plan = plan = make_plan(self.config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
@@ -337,8 +366,16 @@ class Search:
             raise SearchError("there is no position yet: run(state) first")
         return self._forest
 
-    def _check_unfinished(self, states: Sequence[State]) -> None:
+    def _check_searchable(self, states: Sequence[State]) -> None:
         for tree, state in enumerate(states):
-            if self.game.to_play(state) == TERMINAL:
-                which = "the position" if len(states) == 1 else f"position {tree}"
+            player = self.game.to_play(state)
+            if player >= 0:
+                continue
+            which = "the position" if len(states) == 1 else f"position {tree}"
+            if player == TERMINAL:
                 raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
+            if player == CHANCE:
+                raise SearchError(
+                    f"{which} cannot be searched: chance is to move. Play its outcome: search.advance(outcome), or "
+                    f"game.apply(state, outcome), where game.sample_outcome(state, seed) draws one.\n{state}"
+                )

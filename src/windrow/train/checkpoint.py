@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, cast
 from torch import Tensor
 
 from windrow.errors import CheckpointError, ConfigError, GameError
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
 from windrow.nets.specs import from_spec
 from windrow.train.disk import explain_write, sync_folder, write_file
@@ -51,7 +51,7 @@ class LoadedModel:
     path: the file.
     """
 
-    game: NativeGame
+    game: CoreGame
     net: Any
     spec: dict[str, Any]
     metadata: dict[str, Any]
@@ -79,7 +79,7 @@ def save_checkpoint(
     run_folder: str | Path,
     step: int,
     *,
-    game: NativeGame,
+    game: CoreGame,
     net: Any,
     learner_state: Mapping[str, Tensor],
     counters: Mapping[str, Any],
@@ -140,7 +140,7 @@ def save_checkpoint(
     return place
 
 
-def load_model(path: str | Path, *, expect_game: NativeGame | None = None) -> LoadedModel:
+def load_model(path: str | Path, *, expect_game: CoreGame | None = None) -> LoadedModel:
     """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
 
     Raises:
@@ -163,7 +163,7 @@ def load_model(path: str | Path, *, expect_game: NativeGame | None = None) -> Lo
     return LoadedModel(game, net.eval(), spec, metadata, file)
 
 
-def load_training(path: str | Path, *, expect_game: NativeGame | None = None) -> SavedTraining:
+def load_training(path: str | Path, *, expect_game: CoreGame | None = None) -> SavedTraining:
     """All of a checkpoint, from its folder or from a run's folder (its latest one).
 
     Raises:
@@ -192,7 +192,7 @@ def latest_checkpoint(run_folder: str | Path) -> Path | None:
 
 
 def _describe(
-    step: int, *, game: NativeGame, net: Any, config: Mapping[str, Any], metrics: Mapping[str, Any]
+    step: int, *, game: CoreGame, net: Any, config: Mapping[str, Any], metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
     from importlib.metadata import version
 

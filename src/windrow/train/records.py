@@ -12,7 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,22 +30,26 @@ _MAGIC = b"windrow\x01"
 _FRAME = struct.Struct("<III")
 # Format, number, moves, recorded moves, actions, state bytes, players, first and last version, who resigned.
 _HEADER = struct.Struct("<HQIIIIHQQh")
-_FORMAT = 1
+_FORMAT = 2
+# Format 1 has no outcomes of chance; format 2 begins behind the header with how many there are.
+_NUM_OUTCOMES = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameRecord:
-    """One game: T moves, of which R were searched fully.
+    """One game: T moves, of which R were searched fully, and C outcomes of chance.
 
     number: which game of the run; key of its random numbers.
     actions: [T] all moves, from `initial` on.
-    initial: the bytes of the state in which the first of them was played.
+    initial: the state in which the first of them was played, as `CoreGame.pack_start` packs it.
     is_recorded: [T] which moves were searched fully: only those are trained on.
     policy: [R, A] the target policies of those, in order.
     root_value: [T] what the search thought of the position, for the player to move.
     returns: [players] the result.
     versions: of the weights, at the first and at the last move.
     resigned_by: who resigned, or `NOBODY`.
+    outcomes: [C] what chance did, in order.
+    outcome_plies: [C] how many moves had been made before each of them; ascending.
     """
 
     number: int
@@ -57,9 +61,14 @@ class GameRecord:
     returns: npt.NDArray[np.float32]
     versions: tuple[int, int]
     resigned_by: int = NOBODY
+    outcomes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    outcome_plies: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __post_init__(self) -> None:
         num_moves = len(self.actions)
+        plies = self.outcome_plies
+        if len(plies) != len(self.outcomes) or (np.diff(plies.astype(np.int64)) < 0).any() or (plies > num_moves).any():
+            raise ValueError(f"{len(self.outcomes)} outcomes of chance do not lie within a game of {num_moves} moves")
         if not len(self.is_recorded) == len(self.root_value) == num_moves:
             raise ValueError(
                 f"a game of {num_moves} moves has as many is_recorded and root_value, not {len(self.is_recorded)} and "
@@ -78,6 +87,14 @@ class GameRecord:
 
     def __len__(self) -> int:
         return len(self.actions)
+
+    def all_moves(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """[T + C] actions and outcomes of chance in the order in which they came, and which of them are actions."""
+        is_action = np.ones(len(self.actions) + len(self.outcomes), bool)
+        is_action[self.outcome_plies.astype(np.int64) + np.arange(len(self.outcomes))] = False
+        moves = np.empty(len(is_action), np.int64)
+        moves[is_action], moves[~is_action] = self.actions, self.outcomes
+        return moves, is_action
 
     def to_bytes(self) -> bytes:
         """The whole game; the same bytes on every machine."""
@@ -98,7 +115,9 @@ class GameRecord:
             self.root_value.astype("<f2", copy=False),
             self.returns.astype("<f4", copy=False),
         ]
-        return b"".join([header, self.initial, *(array.tobytes() for array in arrays)])
+        chance = [self.outcome_plies.astype("<u4", copy=False), self.outcomes.astype("<i8", copy=False)]
+        outcomes = [_NUM_OUTCOMES.pack(len(self.outcomes)), *(array.tobytes() for array in chance)]
+        return b"".join([header, *outcomes, self.initial, *(array.tobytes() for array in arrays)])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GameRecord:
@@ -110,16 +129,21 @@ class GameRecord:
         if len(data) < _HEADER.size:
             raise ValueError(f"a game has at least {_HEADER.size} bytes, not {len(data)}")
         kind, number, moves, recorded, actions, state_bytes, players, *versions, resigned_by = _HEADER.unpack_from(data)
-        if kind != _FORMAT:
+        if kind > _FORMAT:
             raise ValueError(f"this is a game of format {kind}: a newer windrow wrote it")
-        sizes = [state_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
-        if len(data) != _HEADER.size + sum(sizes):
-            raise ValueError(f"this game has {_HEADER.size + sum(sizes)} bytes, not {len(data)}")
-        start, parts = _HEADER.size, list[bytes]()
+        start, num_outcomes = _HEADER.size, 0
+        if kind >= 2 and len(data) >= start + _NUM_OUTCOMES.size:
+            (num_outcomes,) = _NUM_OUTCOMES.unpack_from(data, start)
+            start += _NUM_OUTCOMES.size
+        sizes = [4 * num_outcomes, 8 * num_outcomes]
+        sizes += [state_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
+        if len(data) != start + sum(sizes):
+            raise ValueError(f"this game has {start + sum(sizes)} bytes, not {len(data)}")
+        parts = list[bytes]()
         for size in sizes:
             parts.append(data[start : start + size])
             start += size
-        initial, played, bits, policy, root_value, returns = parts
+        outcome_plies, outcomes, initial, played, bits, policy, root_value, returns = parts
         return cls(
             number=number,
             actions=np.frombuffer(played, "<u2").astype(np.uint16),
@@ -130,6 +154,8 @@ class GameRecord:
             returns=np.frombuffer(returns, "<f4").astype(np.float32),
             versions=(versions[0], versions[1]),
             resigned_by=resigned_by,
+            outcomes=np.frombuffer(outcomes, "<i8").astype(np.int64),
+            outcome_plies=np.frombuffer(outcome_plies, "<u4").astype(np.uint32),
         )
 
 

@@ -1,6 +1,6 @@
 """What was played, packed, to learn from: a ring of positions in a fixed number of bytes.
 
-    state  uint8   [N, S]   the position itself: observations are made when it is drawn
+    state  uint8   [N, S]   the position itself: observations are made when it is drawn; a game in Python: its objects
     policy float16 [N, A]   what the search made of it
     value  float32 [N, V]   what came of it, for the player to move; V is 1, or the players from that one on
 
@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import ConfigError, TrainingError
-from windrow.games.native import NativeGame
-from windrow.games.protocol import Shape
+from windrow.games.core_game import CoreGame, Rows
+from windrow.games.protocol import Game, Shape
+from windrow.games.python_game import as_core_game
 from windrow.train.records import GameRecord
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -54,30 +55,31 @@ class Replay:
         max_positions: recorded moves kept; the oldest are forgotten first.
         value_mix: what the value learns: 0 the game's result, 1 the search's own value, between them a mixture.
         use_symmetries: show each position as a random one of its symmetric images.
-        is_per_player: give values [B, players]; see `windrow.nets.ResNet`.
+        is_per_player: give values [B, players]; see `windrow.nets.ResNet`. None: if the game has such values.
     """
 
     def __init__(
         self,
-        game: NativeGame,
+        game: CoreGame | Game,
         max_positions: int,
         value_mix: float = 0.0,
         use_symmetries: bool = True,
         *,
-        is_per_player: bool = False,
+        is_per_player: bool | None = None,
     ) -> None:
         if max_positions < 1:
             raise ConfigError(f"a replay keeps at least 1 position, not max_positions={max_positions}")
         if not 0.0 <= value_mix <= 1.0:
             raise ConfigError(f"value_mix must be from 0 to 1, not {value_mix}")
-        self.game, self.max_positions, self.value_mix = game, max_positions, value_mix
+        self.game = game = as_core_game(game)
+        self.max_positions, self.value_mix = max_positions, value_mix
         self._symmetries = game.symmetries() if use_symmetries else game.symmetries()[:1]
         shapes = game.observation
         self._shapes: dict[str, Shape] = dict(shapes) if isinstance(shapes, Mapping) else {"": shapes}
-        self._is_per_player = is_per_player
-        num_values = game.num_players if is_per_player else 1
+        self._is_per_player = game.num_values > 1 if is_per_player is None else is_per_player
+        num_values = game.num_players if self._is_per_player else 1
         # Memory that is not touched is not taken from the machine until it is.
-        self._state = np.empty((max_positions, game.native.state_bytes), np.uint8)
+        self._state = game.empty_rows(max_positions)
         self._policy = np.empty((max_positions, game.num_actions), np.float16)
         self._value = np.empty((max_positions, num_values), np.float32)
         self._next = 0
@@ -123,8 +125,8 @@ class Replay:
         states = self._state[rows]
         policy = self._policy[rows].astype(np.float32)
         policy /= policy.sum(axis=1, keepdims=True)  # float16 has rounded it
-        observations = self.game.native.observe_many(states)
-        legal = self.game.native.legal_many(states)
+        observations = self.game.observe_many(states)
+        legal = self.game.legal_many(states)
         if len(self._symmetries) > 1:
             counts = np.bincount(
                 rng.integers(0, len(self._symmetries), batch_size), minlength=len(self._symmetries)
@@ -149,11 +151,12 @@ class Replay:
             start = end
         return parts[""] if "" in parts else parts
 
-    def _unpack(self, record: GameRecord) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16], FloatArray]:
+    def _unpack(self, record: GameRecord) -> tuple[Rows, npt.NDArray[np.float16], FloatArray]:
         """States [R, S], policies [R, A] and value targets [R, V] of the recorded moves."""
-        native = self.game.native
+        game = self.game
+        moves, is_action = record.all_moves()
         try:
-            states = native.play_many(record.initial, record.actions)[:-1][record.is_recorded]
+            states = game.play_many(game.unpack_start(record.initial), moves)[:-1][is_action][record.is_recorded]
         except ValueError as error:
             raise TrainingError(f"game {record.number} is not one of {self.game!r}: {error}") from error
         num_players, num_actions = self.game.num_players, self.game.num_actions
@@ -166,16 +169,16 @@ class Replay:
         is_possible = (
             np.isfinite(policy).all() and (policy >= 0).all() and (policy.sum(axis=1, dtype=np.float32) > 0).all()
         )
-        if not is_possible or policy[~native.legal_many(states)].any():
+        if not is_possible or policy[~game.legal_many(states)].any():
             raise TrainingError(f"game {record.number} has a policy that is none, or is for moves that are not legal")
         if not np.isfinite(record.root_value).all() or not np.isfinite(record.returns).all():
             raise TrainingError(f"game {record.number} has values that are not numbers")
-        movers = native.to_play_many(states).astype(np.intp)
+        movers = game.to_play_many(states).astype(np.intp)
         seats = (movers[:, None] + np.arange(self._value.shape[1])) % num_players
         value = record.returns[seats]  # the player to move first
         searched = record.root_value[record.is_recorded].astype(np.float32)
         mix = np.float32(self.value_mix)
         value[:, 0] = (1 - mix) * value[:, 0] + mix * searched
-        if self._is_per_player and num_players == 2:
+        if self._is_per_player and num_players == 2 and game.num_values == 1:
             value[:, 1] = -value[:, 0]  # with more players nobody knows what the search thought of the others
         return states, policy, value

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from windrow.errors import CheckpointError, ConfigError, WindrowError
-from windrow.games.native import NativeGame
+from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
 from windrow.train.config import read_settings
 from windrow.train.metrics import read_metrics
@@ -26,8 +26,10 @@ class PlayedGame:
 
     iteration: in which it ended.
     number: which game of the run.
-    initial: the bytes of the state in which the first move was played.
+    initial: the state in which the first move was played, packed.
     actions: [T] the moves.
+    all_moves: the same with what chance did between them.
+    is_action: which of those are players'.
     values: [T] what the search thought of the position, for the player to move.
     returns: [players] the result.
     resigned_by: who resigned, or -1.
@@ -37,6 +39,8 @@ class PlayedGame:
     number: int
     initial: bytes
     actions: list[int]
+    all_moves: list[int]
+    is_action: list[bool]
     values: list[float]
     returns: list[float]
     resigned_by: int
@@ -71,7 +75,7 @@ class RunData:
 
     folder: Path
     settings: dict[str, Any]
-    game: NativeGame | None = None
+    game: CoreGame | None = None
     metrics: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     games: list[PlayedGame] = field(default_factory=list[PlayedGame])
     checkpoint: CheckpointFacts | None = None
@@ -171,11 +175,14 @@ def _read_games(run: RunData) -> None:
 
 
 def _without_targets(record: GameRecord, iteration: int) -> PlayedGame:
+    all_moves, is_action = record.all_moves()
     return PlayedGame(
         iteration=iteration,
         number=record.number,
         initial=record.initial,
         actions=record.actions.tolist(),
+        all_moves=all_moves.tolist(),
+        is_action=is_action.tolist(),
         values=record.root_value.tolist(),
         returns=record.returns.tolist(),
         resigned_by=record.resigned_by,

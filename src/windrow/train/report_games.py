@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from windrow.errors import GameError
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.train.report_boards import Board, draw_board, draw_grid, draw_text, read_board
 from windrow.train.report_charts import draw_curve
@@ -42,7 +42,7 @@ def choose_games(games: Sequence[PlayedGame]) -> dict[str, PlayedGame]:
     return chosen
 
 
-def draw_games(game: NativeGame, games: Sequence[PlayedGame]) -> Html:
+def draw_games(game: CoreGame, games: Sequence[PlayedGame]) -> Html:
     """The section of the page."""
     chosen = choose_games(games)
     if not chosen:
@@ -54,15 +54,17 @@ def draw_games(game: NativeGame, games: Sequence[PlayedGame]) -> Html:
     return join(draw_grid(game.name, board) if board else None, drawn)
 
 
-def _draw_game(game: NativeGame, label: str, played: PlayedGame, *, is_open: bool) -> Html:
+def _draw_game(game: CoreGame, label: str, played: PlayedGame, *, is_open: bool) -> Html:
     try:
         states = _replay(game, played)
-    except GameError as error:
+    except (GameError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         text = f"{label}: game {played.number} does not fit the game in the run's settings: {reason}"
         return tag("p", text, class_="missing")
     players = [game.to_play(state) for state in states]
     for_first = [value if player == 0 else -value for value, player in zip(played.values, players, strict=False)]
+    if game.num_values > 1:  # what is good for one says nothing of the others: the curve is of player 0's moves alone
+        for_first = [value for value, player in zip(played.values, players, strict=False) if player == 0]
     num_moves = len(played.actions)
     facts = (
         f"number {played.number} of the run, iteration {played.iteration}: {num_moves} moves, {_result(game, played)}"
@@ -71,32 +73,37 @@ def _draw_game(game: NativeGame, label: str, played: PlayedGame, *, is_open: boo
     return tag(
         "details",
         tag("summary", tag("b", label), f" — {facts}"),
-        tag("div", tag("p", game.moves_to_text(played.actions), class_="moves"), _with_legend(game, curve)),
+        tag(
+            "div",
+            tag("p", game.moves_to_text(played.all_moves, game.unpack_start(played.initial)), class_="moves"),
+            _with_legend(game, curve),
+        ),
         _draw_positions(game, played, states, players),
         class_="game card",
         open=is_open,
     )
 
 
-def _with_legend(game: NativeGame, curve: Html) -> Html:
-    names = f"The search's value: up is good for {_name(game, 0)}, down for {_name(game, 1)}"
+def _with_legend(game: CoreGame, curve: Html) -> Html:
+    other = f", down for {_name(game, 1)}" if game.num_players == 2 else ""
+    names = f"The search's value: up is good for {_name(game, 0)}{other}"
     return tag("figure", curve, tag("figcaption", names))
 
 
-def _replay(game: NativeGame, played: PlayedGame) -> list[State]:
-    """The states of a game, one more than it has moves."""
-    states = [State(game, played.initial)]
-    for action in played.actions:
-        states.append(game.apply(states[-1], action))
-    return states
+def _replay(game: CoreGame, played: PlayedGame) -> list[State]:
+    """The states in which players moved, and the last one: one more than there are moves of theirs."""
+    states = [game.unpack_start(played.initial)]
+    for move in played.all_moves:
+        states.append(game.apply(states[-1], move))
+    return [state for state, is_shown in zip(states, [*played.is_action, True], strict=True) if is_shown]
 
 
-def _draw_positions(game: NativeGame, played: PlayedGame, states: Sequence[State], players: Sequence[int]) -> Html:
+def _draw_positions(game: CoreGame, played: PlayedGame, states: Sequence[State], players: Sequence[int]) -> Html:
     """The positions after each move, evenly thinned in a long game, the last one always."""
     num_moves = len(played.actions)
     every = -(-num_moves // _MAX_BOARDS)
     items: list[Html] = []
-    if states[0].data != game.native.initial_state():
+    if game.hash(states[0]) != game.hash(game.initial_state()):
         items.append(tag("li", _draw_position(game, states[0], None, "random opening"), tag("span", "opening")))
     for ply in range(num_moves):
         if (num_moves - 1 - ply) % every:
@@ -114,7 +121,7 @@ def _draw_positions(game: NativeGame, played: PlayedGame, states: Sequence[State
     return join(tag("p", skipped, class_="caption") if skipped else None, tag("ol", items, class_="film"))
 
 
-def _draw_position(game: NativeGame, state: State, before: State | None, label: str) -> Html:
+def _draw_position(game: CoreGame, state: State, before: State | None, label: str) -> Html:
     text = game.render(state)
     board = read_board(text)
     if board is None:
@@ -122,7 +129,7 @@ def _draw_position(game: NativeGame, state: State, before: State | None, label: 
     return draw_board(board, _board_of(game, before), label=label)
 
 
-def _board_of(game: NativeGame, state: State | None) -> Board | None:
+def _board_of(game: CoreGame, state: State | None) -> Board | None:
     return None if state is None else read_board(game.render(state))
 
 
@@ -130,7 +137,7 @@ def _length(played: PlayedGame) -> int:
     return len(played.actions)
 
 
-def _result(game: NativeGame, played: PlayedGame) -> str:
+def _result(game: CoreGame, played: PlayedGame) -> str:
     if played.resigned_by >= 0:
         return f"{_name(game, played.resigned_by)} resigned"
     if not any(played.returns):
@@ -138,7 +145,7 @@ def _result(game: NativeGame, played: PlayedGame) -> str:
     return f"{_name(game, played.returns.index(max(played.returns)))} wins"
 
 
-def _name(game: NativeGame, player: int) -> str:
+def _name(game: CoreGame, player: int) -> str:
     """What a player is called: by the mark on the board where there are two."""
     if player == TERMINAL:
         return "nobody"

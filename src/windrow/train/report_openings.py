@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.errors import GameError
-from windrow.games.native import NativeGame, State
+from windrow.games.core_game import CoreGame, State
 from windrow.train.report_data import PlayedGame
 from windrow.train.report_html import Html, tag
 
@@ -32,36 +32,38 @@ class MoveCount:
 Moves = dict[int, MoveCount]
 
 
-def count_moves(game: NativeGame, games: Sequence[PlayedGame]) -> dict[bytes, Moves]:
+def count_moves(game: CoreGame, games: Sequence[PlayedGame]) -> dict[int, Moves]:
     """By position, how often each move was played there in the first plies of a game.
 
     Positions are told apart by what is on the board, so that a game which began with random moves counts wherever it
     gets to a position of the tree. Those moves themselves were nobody's choice and do not count.
     """
-    counts: dict[bytes, Moves] = {}
+    counts: dict[int, Moves] = {}
     for played in games:
         with suppress(GameError):  # a game of other rules: someone has changed the run's settings
             _count_game(game, played, counts)
     return counts
 
 
-def _count_game(game: NativeGame, played: PlayedGame, counts: dict[bytes, Moves]) -> None:
-    state = State(game, played.initial)
+def _count_game(game: CoreGame, played: PlayedGame, counts: dict[int, Moves]) -> None:
+    state = game.unpack_start(played.initial)
     for action in played.actions[: len(_WIDTHS)]:
         after = game.apply(state, action)
-        count = counts.setdefault(state.data, {}).setdefault(action, MoveCount())
+        count = counts.setdefault(game.hash(state), {}).setdefault(action, MoveCount())
         count.games += 1
         count.score += (played.returns[game.to_play(state)] + 1) / 2
         state = after
 
 
-def draw_openings(game: NativeGame, games: Sequence[PlayedGame]) -> Html:
+def draw_openings(game: CoreGame, games: Sequence[PlayedGame]) -> Html:
     """The section of the page."""
-    counts = count_moves(game, games)
     root = game.initial_state()
     if not games:
         return tag("p", "There are no games in the run's logs yet.", class_="missing")
-    if root.data not in counts:
+    if game.chance != "none":
+        return tag("p", "In a game of chance openings are not chosen alone.", class_="missing")
+    counts = count_moves(game, games)
+    if game.hash(root) not in counts:
         return tag("p", "None of the newest games began at the start of the game.", class_="missing")
     head = tag(
         "div",
@@ -72,9 +74,9 @@ def draw_openings(game: NativeGame, games: Sequence[PlayedGame]) -> Html:
     return tag("div", head, _draw_moves(game, counts, root, 0, is_main=True), class_="tree")
 
 
-def _draw_moves(game: NativeGame, counts: dict[bytes, Moves], state: State, ply: int, *, is_main: bool) -> list[Html]:
+def _draw_moves(game: CoreGame, counts: dict[int, Moves], state: State, ply: int, *, is_main: bool) -> list[Html]:
     """The moves of a position, the most played first, each with what followed."""
-    moves = counts.get(state.data, {})
+    moves = counts.get(game.hash(state), {})
     total = sum(count.games for count in moves.values())
     ranked = sorted(moves.items(), key=lambda item: (-item[1].games, item[0]))
     shown = [(action, count) for action, count in ranked if ply == 0 or count.games >= _MIN_GAMES][: _WIDTHS[ply]]

@@ -24,12 +24,14 @@ from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 from windrow.evaluators.cache import PredictionCache, mix_version
-from windrow.games.native import NativeGame, State
-from windrow.games.protocol import TERMINAL
+from windrow.games.chance import pass_chance
+from windrow.games.core_game import CoreGame, Rows, State
+from windrow.games.protocol import CHANCE, TERMINAL, Game
+from windrow.games.python_game import as_core_game
 from windrow.numerics import Purpose, Stream, uniforms
 from windrow.search.engine import Session
 from windrow.search.evaluation import EvaluatorPort
-from windrow.search.forest import in_words, make_forest
+from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.plan import make_plan
 from windrow.search.vectorized import run_vectorized
 from windrow.train.records import GameRecord
@@ -48,13 +50,15 @@ class _Slot:
     """One game in progress."""
 
     number: int
-    initial: bytes
+    initial: bytes  # the state it began with, packed
     ply: int
     first_version: int
     watch: Watch
     player: int  # to move
     is_full: bool = True
     actions: list[int] = field(default_factory=list[int])
+    outcomes: list[int] = field(default_factory=list[int])
+    outcome_plies: list[int] = field(default_factory=list[int])
     is_recorded: list[bool] = field(default_factory=list[bool])
     policies: list[npt.NDArray[np.float16]] = field(default_factory=list[Any])
     root_values: list[float] = field(default_factory=list[float])
@@ -79,7 +83,7 @@ class SelfPlay:
 
     def __init__(
         self,
-        game: NativeGame,
+        game: CoreGame | Game,
         evaluator: object,
         search: SearchConfig,
         config: SelfPlayConfig | None = None,
@@ -93,7 +97,8 @@ class SelfPlay:
             raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
         if search.engine not in ("auto", "vectorized"):
             raise ConfigError(f'self-play runs many trees at once: engine="vectorized", not {search.engine!r}')
-        self.game, self.search = game, search
+        self.game = game = as_core_game(game)
+        self.search = search
         self.config = config = SelfPlayConfig() if config is None else config
         if config.resign_below is not None and game.num_players != 2:
             raise ConfigError("resign_below is for games of two players")
@@ -180,7 +185,7 @@ class SelfPlay:
                 if num_given < num_games:
                     next(rounds)
         except (_core.BadEvaluation, _core.GameFault) as error:
-            raise in_words(error, self.game, self._root_states()) from None
+            raise_in_words(error, self.game, self._root_states())
         finally:
             rounds.close()
             self.stats.total_s = before + perf_counter() - started
@@ -236,13 +241,13 @@ class SelfPlay:
         keys, plies = self._keys(slots)
         warm = np.where(plies < self.config.temperature_plies, self.search.temperature, self.config.late_temperature)
         policies, values, actions = forest.harvest(trees, warm, keys, plies)
-        forest.advance_many(trees, actions)
-        states = forest.root_states(trees)
-        to_play = self._to_play(states)
+        forest.advance_many(trees, actions.astype(np.int64))
+        for slot, action in zip(slots, actions.tolist(), strict=True):
+            slot.actions.append(action)
+        states, to_play = self._after_chance(trees, slots)
         half = policies.astype(np.float16)
         goes_on = np.zeros(len(slots), bool)
         for row, slot in enumerate(slots):
-            slot.actions.append(int(actions[row]))
             slot.is_recorded.append(slot.is_full)
             slot.root_values.append(value := float(values[row]))
             if slot.is_full:
@@ -251,7 +256,7 @@ class SelfPlay:
             player, slot.player = slot.player, int(to_play[row])
             resigns = self.config.resign_below is not None and self.resignation.would_resign(slot.watch, player, value)
             if to_play[row] == TERMINAL:
-                returns = self._returns(states[row])
+                returns = self.game.returns(self.game.state_of(states[row]))
                 self.resignation.learn(slot.watch, returns)
                 self._finish(slot, returns, resigned_by=-1)
             elif resigns:
@@ -264,11 +269,36 @@ class SelfPlay:
             del self._slots[int(trees[row])]
         stats.moves += len(slots)
         if not self.config.reuse_tree and goes_on.any():
-            forest.reset_many(trees[goes_on], np.ascontiguousarray(states[goes_on]))
+            forest.reset_many(trees[goes_on], self.game.to_references(states[goes_on]))
         self._begin(trees[goes_on])
         if not goes_on.all():
             forest.uproot_many(trees[~goes_on])
             self._start_games(trees[~goes_on])
+
+    def _after_chance(self, trees: IntArray, slots: list[_Slot]) -> tuple[Rows, npt.NDArray[np.int8]]:
+        """The positions at the roots and who is to move, once chance has done what it does."""
+        forest, game = self._forest, self.game
+        states = game.roots_of(forest, trees)
+        to_play = game.to_play_many(states)
+        num_draws = 0
+        while (waiting := np.flatnonzero(to_play == CHANCE)).size:
+            outcomes = np.empty(len(waiting), np.int64)
+            rows: list[int] = waiting.tolist()
+            for place, row in enumerate(rows):
+                slot = slots[row]
+                seed = self._dice(slot.number, slot.ply + 1, num_draws)
+                outcomes[place] = game.sample_outcome(game.state_of(states[row]), seed)
+                slot.outcomes.append(int(outcomes[place]))
+                slot.outcome_plies.append(len(slot.actions))
+            forest.advance_many(trees[waiting], outcomes)
+            states = game.roots_of(forest, trees)
+            to_play = game.to_play_many(states)
+            num_draws += 1
+        return states, to_play
+
+    def _dice(self, number: int, ply: int, draw: int) -> int:
+        """64 random bits for what chance does before move `ply` of a game, the `draw`-th time in a row."""
+        return Stream(self.search.seed, number & 0xFFFFFFFF, ply, Purpose.DICE, draw).next_bits()
 
     def _finish(self, slot: _Slot, returns: list[float], *, resigned_by: int) -> None:
         actions = np.array(slot.actions, np.uint16)
@@ -283,6 +313,8 @@ class SelfPlay:
             returns=np.array(returns, np.float32),
             versions=(slot.first_version, self.version),
             resigned_by=resigned_by,
+            outcomes=np.array(slot.outcomes, np.int64),
+            outcome_plies=np.array(slot.outcome_plies, np.uint32),
         )
         stats = self.stats
         stats.games += 1
@@ -290,7 +322,7 @@ class SelfPlay:
         stats.resigned_games += resigned_by >= 0
         stats.first_player_wins += returns[0] > 0
         stats.draws += len(returns) == 2 and returns[0] == returns[1]
-        moves = slot.initial + actions.tobytes()
+        moves = slot.initial + actions.tobytes() + record.outcomes.tobytes()
         if moves in self._seen:
             stats.repeated_games += 1
         else:
@@ -304,23 +336,24 @@ class SelfPlay:
     def _start_games(self, trees: IntArray) -> None:
         """Put new games into free slots, as long as there are games to start."""
         started: list[int] = []
-        initial: list[bytes] = []
+        initial: list[State] = []
         for tree in trees.tolist():
             if self._games_to_start < 1:
                 break
             self._games_to_start -= 1
             number = self._next_game
             self._next_game += 1
-            state, ply = self._opening(number)
+            state, moves, ply = self._opening(number)
             is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
-            self._slots[tree] = _Slot(
-                number, state, ply, self.version, Watch(is_checked), self.game.native.to_play(state)
-            )
+            start = self.game.pack_start(moves, state)
+            player = self.game.to_play(state)
+            self._slots[tree] = _Slot(number, start, ply, self.version, Watch(is_checked), player)
             started.append(tree)
             initial.append(state)
         if started:
             chosen = np.array(started, np.int32)
-            self._forest.reset_many(chosen, np.frombuffer(b"".join(initial), np.uint8).reshape(len(started), -1))
+            rows = self.game.rows_of(initial)
+            self._forest.reset_many(chosen, self.game.to_references(rows))
             self._begin(chosen)
 
     def _begin(self, trees: IntArray) -> None:
@@ -340,19 +373,24 @@ class SelfPlay:
         version = mix_version(self._number, self._port.version)
         self._forest.begin_many(trees, budgets, keys, plies, is_full, version)
 
-    def _opening(self, number: int) -> tuple[bytes, int]:
-        """Where a game starts, and how many random moves led there."""
-        game, native = self.game, self.game.native
-        state = native.initial_state()
+    def _opening(self, number: int) -> tuple[State, list[int], int]:
+        """Where a game starts, all moves that led there, and how many of them were random ones of players."""
+        game = self.game
+        state, moves = self._pass_chance(number, 0, game.initial_state())
         num_moves = int(self._uniform(number, Purpose.OPENING) * (self.config.opening_plies + 1))
         for ply in range(num_moves):
-            legal = native.legal_actions(state)
+            legal = game.legal_actions(state)
             draw = self._uniform(number, Purpose.OPENING, move=ply + 1)
-            after = game.apply(State(game, state), int(legal[int(draw * len(legal))])).data
-            if native.to_play(after) == TERMINAL:
-                return state, ply  # a game needs at least one move of its own
-            state = after
-        return state, num_moves
+            action = legal[int(draw * len(legal))]
+            after, outcomes = self._pass_chance(number, ply + 1, game.apply(state, action))
+            if game.to_play(after) == TERMINAL:
+                return state, moves, ply  # a game needs at least one move of its own
+            state, moves = after, [*moves, action, *outcomes]
+        return state, moves, num_moves
+
+    def _pass_chance(self, number: int, ply: int, state: State) -> tuple[State, list[int]]:
+        """The state once chance has done what it does before move `ply` of a game, and that."""
+        return pass_chance(self.game, state, lambda draw: self._dice(number, ply, draw))
 
     # --- Small things -----------------------------------------------------------------------------------------
 
@@ -366,15 +404,9 @@ class SelfPlay:
     def _uniform(self, number: int, purpose: Purpose, *, move: int = 0) -> float:
         return Stream(self.search.seed, number & 0xFFFFFFFF, move, purpose, 0).next_uniform()
 
-    def _to_play(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
-        return self.game.native.to_play_many(states)
-
-    def _returns(self, state: npt.NDArray[np.uint8]) -> list[float]:
-        return self.game.native.returns(state.tobytes()).tolist()
-
     def _root_states(self) -> list[State]:
         planted = np.array(sorted(self._slots), np.int32)
         states = [self.game.initial_state()] * self.config.num_slots
-        for tree, row in zip(planted.tolist(), self._forest.root_states(planted), strict=True):
-            states[tree] = State(self.game, row.tobytes())
+        for tree, row in zip(planted.tolist(), self.game.roots_of(self._forest, planted), strict=True):
+            states[tree] = self.game.state_of(row)
         return states

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windrow.config import SearchConfig
+from windrow.games.core_game import CoreGame
 from windrow.games.native import NativeGame
 from windrow.search import Search
 
@@ -20,7 +21,7 @@ class StrengthTest:
         evaluator: what is tested.
     """
 
-    def __init__(self, game: NativeGame, evaluator: object, positions: list[SolvedPosition]) -> None:
+    def __init__(self, game: CoreGame, evaluator: object, positions: list[SolvedPosition]) -> None:
         self._positions = positions
         self._search = Search(game, evaluator, SearchConfig(num_simulations=0))
 
@@ -34,7 +35,7 @@ class StrengthTest:
         return {"solved_policy": sum(kept) / len(kept)}
 
 
-def make_strength_test(game: NativeGame, evaluator: object) -> StrengthTest | None:
+def make_strength_test(game: CoreGame, evaluator: object) -> StrengthTest | None:
     """A test for this game, or None if there is none."""
     if game.name != "connect4" or dict(game.options) != dict(NativeGame("connect4").options):
         return None

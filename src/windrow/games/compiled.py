@@ -1,0 +1,301 @@
+"""Games written as Python classes over a NumPy structured state, compiled to C functions.
+
+    @windrow.compile_game
+    class Nim:
+        num_players, num_actions, observation = 2, 3, (22,)
+        state = np.dtype([("sticks", np.int32), ("player", np.int32)])
+
+        def __init__(self, sticks=21):
+            self.sticks = sticks
+
+        def initial_state(self, state):
+            state.sticks = self.sticks
+        ...
+
+    search = windrow.Search(Nim(sticks=15), evaluator)
+
+The methods are those of `windrow.games.Game`, but they fill in what they are given instead of making something new:
+
+    initial_state(state)              fills in the first state; it is all zeros before
+    to_play(state)                    returns the player to move, CHANCE or TERMINAL
+    legal_actions(state, actions)     writes them, ascending, and returns how many; asked only if a player is to move
+    apply(state, move)                changes the state; `move` is an action, or an outcome of chance
+    returns(state, values)            writes one value in [-1, 1] per player; they are zeros before
+    observe(state, observation)       writes float32; zeros before. Of named parts it gets one array each:
+                                      observe(state, board, flat) for {"board": (2, 6, 7), "flat": (9,)}
+
+and, if the game has that: `chance_outcomes(state, outcomes, probabilities)` writes and returns how many, at most
+`max_outcomes`; or `sample_outcome(state, seed)` returns one, `seed` being from 0 to 2^63 - 1; `can_happen(state,
+outcome)` tells whether chance may do that, where that is quicker than to look at all outcomes; `hash(state)` returns
+what tells positions apart, an integer or a tuple of integers and arrays, if not all bytes of the state do. These are
+compiled, and so is what they call: other methods and functions of the module. What they use of `self` is frozen when
+the game is made. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name` and `parse_outcome`
+stay plain Python, and are given the state as a `np.record`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from operator import index
+from types import MappingProxyType
+from typing import Any, ClassVar, cast, overload
+
+import numpy as np
+
+from windrow import _core
+from windrow.errors import GameError, UnknownKeyError
+from windrow.games.compiled_functions import compile_functions
+from windrow.games.compiled_rules import Replay, check_class, read_facts, read_symmetries
+from windrow.games.core_game import ByteGame, State
+from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
+from windrow.games.spelling import explain_unknown
+
+_MANY_OUTCOMES = 2048
+"""Outcomes that are looked through for a name."""
+
+
+class CompiledGame(ByteGame):
+    """A game of a compiled class; `compile_game` makes subclasses of this one, whose options are the class's own.
+
+    A value: equal classes and options make equal games, which may be pickled and used as keys.
+
+    rules: the plain Python object behind it, with everything its `__init__` made.
+    is_from_cache: whether its compiled code was found on disk.
+    """
+
+    rules_class: ClassVar[type]
+    _boundscheck: ClassVar[bool]
+    _use_cache: ClassVar[bool]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        bound = _bind(self.rules_class, arguments, options)
+        self._arguments = (bound.args, bound.kwargs)
+        bound.apply_defaults()
+        self.options = MappingProxyType(dict(bound.arguments))
+        self.rules: Any = self.rules_class(*arguments, **options)
+        self.name = str(getattr(self.rules, "name", self.rules_class.__name__))
+        facts = read_facts(self.rules)
+        functions, digest = compile_functions(
+            self.rules, facts, boundscheck=self._boundscheck, use_cache=self._use_cache
+        )
+        self.is_from_cache = functions.is_from_cache
+        self._replay = Replay(self.rules, facts)
+        self._images = read_symmetries(self.rules, facts)
+        has_one_value = facts.num_players == 1 or (
+            facts.num_players == 2 and bool(getattr(self.rules, "zero_sum", True))
+        )
+        counts = {
+            "num_players": facts.num_players,
+            "num_values": 1 if has_one_value else facts.num_players,
+            "num_actions": facts.num_actions,
+            "max_legal_actions": facts.max_legal_actions,
+            "max_outcomes": facts.max_outcomes if "chance_outcomes" in facts.methods else 0,
+            "state_bytes": facts.state.itemsize,
+        }
+        parts = [(part, list(shape)) for part, shape in facts.observation.items()]
+        tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
+        self._adopt(_core.foreign_game(self.name, counts, dict(functions.addresses), parts, tables, functions))
+        self._key = (self.rules_class.__module__, self.rules_class.__qualname__, digest, repr(self.options))
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{option}={value!r}' for option, value in self.options.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, CompiledGame) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), *self._arguments)
+
+    def record(self, state: State) -> Any:
+        """A copy of a state as a `np.record` with the fields of the class's `state`."""
+        return self._replay.record(self._check_own(state))
+
+    def explain_fault(self, moves: Sequence[int], root: State) -> str | None:
+        """Why the game failed after `moves` from `root`, found by playing them in plain Python; None if that does not fail."""
+        return self._replay.explain(self._check_own(root), moves)
+
+    # --- Rules: those of the core, with the exception of a method that failed -------------------------------------
+
+    def initial_state(self) -> State:
+        """The state in which a game begins."""
+        with self._in_words("initial_state", bytes(self.native.state_bytes)):
+            return super().initial_state()
+
+    def to_play(self, state: State) -> int:
+        """The player to move, or `CHANCE`, or `TERMINAL`."""
+        with self._in_words("to_play", state.data):
+            return super().to_play(state)
+
+    def legal_actions(self, state: State) -> list[int]:
+        """The legal actions, ascending; none in a finished game and where chance is to move."""
+        with self._in_words("legal_actions", state.data):
+            return super().legal_actions(state)
+
+    def returns(self, state: State) -> list[float]:
+        """One value in [-1, 1] per player, for a finished game."""
+        with self._in_words("returns", state.data):
+            return super().returns(state)
+
+    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
+        """The state as float32, seen by the player to move; of shape `observation`."""
+        with self._in_words("observe", state.data):
+            return super().observe(state)
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        """What may happen where chance is to move, ascending, and how likely it is."""
+        with self._in_words("chance_outcomes", state.data):
+            return super().chance_outcomes(state)
+
+    def hash(self, state: State) -> int:
+        """128 bits, the same in every process; equal positions have equal hashes."""
+        with self._in_words("hash", state.data):
+            return super().hash(state)
+
+    def symmetries(self) -> Sequence[Symmetry]:
+        """All symmetries, the identity first."""
+        return self._images
+
+    def _apply(self, state: State, move: int) -> State:
+        with self._in_words("apply", state.data, move):
+            return super()._apply(state, move)
+
+    def _sample_outcome(self, state: State, seed: int) -> int:
+        with self._in_words("sample_outcome", state.data, seed >> 1):
+            return super()._sample_outcome(state, seed)
+
+    @contextmanager
+    def _in_words(self, method: str, data: bytes, *arguments: int) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            reason = self._replay.explain_call(method, self._replay.record(data), *arguments)
+            raise GameError(f"{self!r} failed: {reason or error}") from None
+
+    # --- Words: the class's own, or numbers and fields ------------------------------------------------------------
+
+    def render(self, state: State) -> str:
+        """The class's own text, or its fields and who is to move."""
+        record = self.record(state)
+        if hasattr(self.rules, "render"):
+            return str(self.rules.render(record))
+        fields = [
+            f"{name}: {np.array2string(np.asarray(record[name]), prefix=name + ': ')}" for name in record.dtype.names
+        ]
+        return "\n".join([*fields, self._status(state)])
+
+    def outcome_name(self, outcome: int) -> str:
+        """The name people use for an outcome of chance; its number if the class has none."""
+        return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
+
+    def _status(self, state: State) -> str:
+        player = self.to_play(state)
+        if player == TERMINAL:
+            return "game over: " + " ".join(f"{value:g}" for value in self.returns(state))
+        return "chance to move" if player == CHANCE else f"player {player} to move"
+
+    def _action_name(self, action: int) -> str:
+        return str(self.rules.action_name(action)) if hasattr(self.rules, "action_name") else str(action)
+
+    @cached_property
+    def _actions_by_name(self) -> Mapping[str, int]:
+        return {self._action_name(action): action for action in range(self.num_actions)}
+
+    def _read_action(self, text: str) -> tuple[int, int]:
+        word = _first_word(text)
+        if hasattr(self.rules, "parse_action"):
+            action = _attempt(self.rules.parse_action, word)
+            if action is not None and 0 <= index(action) < self.num_actions:
+                return index(action), len(word)
+        # Names of one length may stand together: "4453".
+        lengths = {len(name) for name in self._actions_by_name}
+        for name in (word, word[: min(lengths)] if len(lengths) == 1 else word):
+            if name in self._actions_by_name:
+                return self._actions_by_name[name], len(name)
+        return -1, 0
+
+    def _read_outcome(self, text: str) -> tuple[int, int]:
+        word = _first_word(text)
+        outcome: Any = None
+        if hasattr(self.rules, "parse_outcome"):
+            outcome = _attempt(self.rules.parse_outcome, word)
+        elif hasattr(self.rules, "outcome_name"):
+            numbers = range(_MANY_OUTCOMES)
+            outcome = next((number for number in numbers if _attempt(self.rules.outcome_name, number) == word), None)
+        else:
+            outcome = _attempt(int, word)
+        return (-1, 0) if outcome is None else (index(outcome), len(word))
+
+
+@overload
+def compile_game(rules: type, /) -> type[CompiledGame]: ...
+@overload
+def compile_game(*, boundscheck: bool = False, cache: bool = True) -> Callable[[type], type[CompiledGame]]: ...
+def compile_game(
+    rules: type | None = None, /, *, boundscheck: bool = False, cache: bool = True
+) -> type[CompiledGame] | Callable[[type], type[CompiledGame]]:
+    """Make a class whose methods fill in NumPy records a game that the core plays without Python.
+
+    The class is compiled when a game is made of it, once for each set of options; the code is kept in the user's cache
+    folder (in NUMBA_CACHE_DIR, if that is set) and found there by the next process.
+
+    Args:
+        rules: the class; the documentation of this module says what it needs.
+        boundscheck: raise IndexError for an index outside an array, as Python does. Without it such an index reads or
+            destroys other memory. Slower; for the time while a game is written.
+        cache: whether to keep compiled code on disk.
+
+    Raises:
+        GameError: the class is no game; when a game is made of it: a method cannot be compiled. The message names the
+            method and the line.
+        MissingExtraError: numba is not installed; when a game is made.
+    """
+
+    def make(rules: type) -> type[CompiledGame]:
+        if not isinstance(cast("object", rules), type):
+            raise GameError(f"compile_game is for classes, not for {rules!r:.100}")
+        check_class(rules)
+        body = {
+            "__module__": rules.__module__,
+            "__qualname__": rules.__qualname__,
+            "__doc__": rules.__doc__,
+            "__signature__": inspect.signature(rules),
+            "rules_class": rules,
+            "_boundscheck": boundscheck,
+            "_use_cache": cache,
+        }
+        return type(CompiledGame)(rules.__name__, (CompiledGame,), body)
+
+    return make if rules is None else make(rules)
+
+
+def _bind(rules: type, arguments: tuple[Any, ...], options: dict[str, Any]) -> inspect.BoundArguments:
+    """What the class's `__init__` is called with."""
+    signature = inspect.signature(rules)
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    for option in options:
+        if option not in signature.parameters and not is_open:
+            known = explain_unknown(option, signature.parameters, what=f"options of {rules.__name__}")
+            raise UnknownKeyError(f"{rules.__name__} has no option {option!r}. {known}")
+    return signature.bind(*arguments, **options)
+
+
+def _restore(game: type[CompiledGame], arguments: tuple[Any, ...], options: dict[str, Any]) -> CompiledGame:
+    return game(*arguments, **options)
+
+
+def _first_word(text: str) -> str:
+    return text.replace(",", " ").split(maxsplit=1)[0] if text.strip(", ") else ""
+
+
+def _attempt(function: Callable[[Any], Any], value: Any) -> Any:
+    """What a class's word function answers; None if it cannot."""
+    try:
+        return function(value)
+    except (ValueError, LookupError, ArithmeticError, TypeError):
+        return None

@@ -1,0 +1,246 @@
+"""From the methods of a class to C functions in memory: numba, its cache on disk, and its errors in words."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from windrow.errors import GameError, MissingExtraError
+from windrow.games.compiled_source import FrozenMethods
+from windrow.games.compiled_wrappers import Facts, function_types, method_types, wrapper_source, wrapper_variables
+
+_ANSWERS = {
+    "to_play": "the player to move, CHANCE or TERMINAL",
+    "legal_actions": "how many actions it wrote",
+    "chance_outcomes": "how many outcomes it wrote",
+    "sample_outcome": "an outcome, an integer",
+    "can_happen": "True or False",
+    "hash": "an integer, or a tuple of integers and arrays of integers",
+}
+_PLACE = re.compile(r"(?:at|from) (/.+?|[A-Za-z]:.+?|<.+?>) \((\d+)\)")
+_MAX_MESSAGE = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledFunctions:
+    """Functions as the core calls them.
+
+    addresses: by their names in `GameTable`.
+    is_from_cache: whether all of them were found on disk.
+    owner: keeps them in memory.
+    """
+
+    addresses: Mapping[str, int]
+    is_from_cache: bool
+    owner: object
+
+
+# By digest. A game is made again wherever one of its states is unpickled.
+_in_memory: WeakValueDictionary[str, CompiledFunctions] = WeakValueDictionary()
+
+
+def compile_functions(
+    rules: object, facts: Facts, *, boundscheck: bool, use_cache: bool
+) -> tuple[CompiledFunctions, str]:
+    """The functions of a game, from memory, from disk or compiled now; and a digest of all that makes them what they are.
+
+    Raises:
+        GameError: a method cannot be compiled; the message names it and the line.
+        MissingExtraError: numba is not installed.
+    """
+    numba = _import_numba(facts.label)
+    jit: Callable[[FunctionType], Any] = numba.njit(boundscheck=boundscheck)
+    frozen = FrozenMethods(rules, jit)
+    methods = {name: frozen.method(name) for name in facts.methods}
+    source = wrapper_source(facts)
+    settings = (boundscheck, numba.config.BOUNDSCHECK, numba.config.OPT, numba.__version__, np.__version__)
+    digest = frozen.digest(source, facts, facts.state.itemsize, settings)
+    functions = _in_memory.get(digest)
+    if functions is None:
+        work = _Work(numba, facts, methods, source)
+        functions = _in_memory[digest] = work.compile(_write_source(facts, digest, source) if use_cache else None)
+    return functions, digest
+
+
+def _import_numba(label: str) -> Any:
+    try:
+        numba: Any = import_module("numba")
+    except ImportError as error:
+        raise MissingExtraError(
+            f'{label} is a compiled game, which needs numba: pip install "windrow[numba]"'
+        ) from error
+    if numba.config.DISABLE_JIT:
+        raise GameError(f"{label} cannot be compiled while NUMBA_DISABLE_JIT is set")
+    return numba
+
+
+def cache_folder() -> Path:
+    """Where compiled games are kept: in NUMBA_CACHE_DIR if that is set, else in the user's cache folder."""
+    chosen, base = os.environ.get("NUMBA_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", "")
+    if chosen:
+        return Path(chosen).absolute() / "windrow"
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "windrow" / "compiled"
+
+
+def _write_source(facts: Facts, digest: str, source: str) -> Path | None:
+    """The file of the wrappers; None if it cannot be written. One that is there stays: numba looks at its date."""
+    draft: str | None = None
+    try:
+        folder = cache_folder()
+        file = folder / f"{facts.label}_{digest}.py"
+        if file.is_file():
+            return file
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=folder, prefix=file.stem, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(source)
+        os.replace(draft, file)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+        if draft is not None:
+            with suppress(OSError):
+                os.unlink(draft)
+        return None
+    return file
+
+
+class _Work:
+    """One game on its way through numba."""
+
+    def __init__(self, numba: Any, facts: Facts, methods: Mapping[str, Any], source: str) -> None:
+        self._numba = numba
+        self._facts = facts
+        self._methods = methods
+        self._source = source
+
+    def compile(self, file: Path | None) -> CompiledFunctions:
+        """All functions; `file` has the wrappers, if compiled code is to be kept on disk."""
+        wrappers = wrapper_variables(self._numba, self._facts, self._methods) | {"__name__": __name__}
+        exec(compile(self._source, file or f"<windrow {self._facts.label}>", "exec"), wrappers)
+        types = function_types(self._numba)
+        made = {name: self._make(name, wrappers[name], types[name], file) for name in self._facts.functions}
+        return CompiledFunctions(
+            addresses={name: function.address for name, function in made.items()},
+            is_from_cache=all(function.cache_hits > 0 for function in made.values()),
+            owner=tuple(made.values()),
+        )
+
+    def _make(self, name: str, wrapper: FunctionType, signature: Any, file: Path | None) -> Any:
+        cfunc = self._numba.cfunc
+        with _no_cache_warnings():
+            if file is not None:
+                # What goes wrong may be the cache: a damaged file, a full disk. Without it, it must be the method.
+                with suppress(Exception):
+                    return self._checked(name, cfunc(signature, cache=True)(wrapper))
+            try:
+                return self._checked(name, cfunc(signature)(wrapper))
+            except GameError:
+                raise
+            except Exception as error:
+                raise self._explain(name, error) from error
+
+    def _checked(self, name: str, function: Any) -> Any:
+        """The function, if its method answers what it should; one from the cache did."""
+        if function.cache_hits == 0 and name in self._methods:
+            self._check_answer(name)
+        return function
+
+    def _check_answer(self, name: str) -> None:
+        (signature, *_) = self._methods[name].nopython_signatures
+        answer = signature.return_type
+        if name not in _ANSWERS or self._is_number(answer, is_hash=name == "hash"):
+            return
+        types = self._numba.types
+        got = "nothing" if answer == types.none else str(answer)
+        if isinstance(answer, types.Optional):
+            got = "nothing on some of its ways"
+        raise GameError(f"{self._title(name)} must return {_ANSWERS[name]}; it returns {got}")
+
+    def _is_number(self, answer: Any, *, is_hash: bool) -> bool:
+        types = self._numba.types
+        if is_hash and isinstance(answer, types.BaseTuple):
+            return all(self._is_number(item, is_hash=True) for item in answer)
+        if is_hash and isinstance(answer, types.Array):
+            answer = answer.dtype
+        return isinstance(answer, types.Integer | types.Boolean)
+
+    def _title(self, name: str) -> str:
+        code = self._methods[name].py_func.__code__
+        return f"{self._facts.label}.{name} ({code.co_filename}, line {code.co_firstlineno})"
+
+    def _explain(self, name: str, error: Exception) -> GameError:
+        """Which method is to blame for the failure of wrapper `name`, and why."""
+        types = method_types(self._numba, self._facts)
+        for suspect in dict.fromkeys([name, *self._methods]):
+            if suspect not in self._methods:
+                continue
+            try:
+                self._methods[suspect].compile(types[suspect])
+                self._check_answer(suspect)
+            except GameError as found:
+                return found
+            except Exception as found:
+                return self._translate(suspect, found)
+        return GameError(f"{self._facts.label} cannot be compiled: {_shorten(error)}")
+
+    def _translate(self, name: str, error: Exception) -> GameError:
+        code = self._methods[name].py_func.__code__
+        file, line = _place_of(error) or (code.co_filename, code.co_firstlineno)
+        written = linecache.getline(file, line).strip()
+        return GameError(
+            f"{self._facts.label}.{name} cannot be compiled ({file}, line {line}): {_shorten(error)}"
+            + (f"\n    {written}" if written else "")
+            + "\nCompiled methods can use numbers, tuples, NumPy arrays and most functions of NumPy and math; see numba's "
+            "documentation."
+        )
+
+
+@contextmanager
+def _no_cache_warnings() -> Iterator[None]:
+    """Code that cannot be kept on disk (a table of a megabyte in self, say) is compiled anew every time: no harm."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Cannot cache compiled function")
+        yield
+
+
+def _place_of(error: Exception) -> tuple[str, int] | None:
+    """The innermost place in somebody's source that a numba error is about."""
+    match = _PLACE.search(str(error))
+    if match is not None:
+        return match[1], int(match[2])
+    # Some errors are Python's own, out of the middle of numba, and have no place; but numba knew where it was.
+    found: Any = getattr(error, "loc", None)
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        for value in step.tb_frame.f_locals.values():
+            place: Any = value if type(value).__name__ == "Loc" else getattr(value, "loc", None)
+            if type(place).__name__ == "Loc":
+                found = place
+        step = step.tb_next
+    return (found.filename, found.line) if found is not None else None
+
+
+def _shorten(error: Exception) -> str:
+    """What numba has to say, without how it came to it."""
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        return f"the state has no field {error.args[0]!r}"
+    told = re.split(r"\n\s*\n\s*File |\nDuring: |\. Raised from ", str(error))[0]
+    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
+    if lines and lines[0].startswith("No implementation of function"):
+        call = next((line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")), "")
+        causes = [line for line in lines if line.startswith(("NumbaTypeError: ", "NumbaValueError: "))]
+        lines = [f"there is no {call}", *dict.fromkeys(causes)]
+    text = "; ".join(lines) or type(error).__name__
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} ..."

@@ -1,0 +1,236 @@
+"""The object behind a compiled game: what it must have, and its methods run as plain Python when one has failed."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from math import prod
+from operator import index
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import GameError
+from windrow.games.compiled_wrappers import Facts
+from windrow.games.protocol import CHANCE, TERMINAL, Shape, Symmetry
+
+_REQUIRED = {
+    "initial_state": ("state",),
+    "to_play": ("state",),
+    "legal_actions": ("state", "actions"),
+    "apply": ("state", "move"),
+    "returns": ("state", "values"),
+    "observe": ("state", "observation"),
+}
+_OPTIONAL = {
+    "chance_outcomes": ("state", "outcomes", "probabilities"),
+    "sample_outcome": ("state", "seed"),
+    "can_happen": ("state", "outcome"),
+    "hash": ("state",),
+}
+_METHODS = _REQUIRED | _OPTIONAL
+_MAX_PLAYERS = 16
+_MAX_ACTIONS = 65535
+_MAX_OUTCOMES = 1024
+"""Outcomes that a chance state may have, unless the class has a `max_outcomes` of its own."""
+_STATE_EXAMPLE = 'np.dtype([("board", np.int8, (3, 3)), ("player", np.int8)])'
+_NUMPY = str(Path(np.__file__).parent)
+
+
+def check_class(rules: type) -> None:
+    """Raise GameError if the class lacks a method, or one cannot be called as it will be."""
+    own = [name for name, value in inspect.getmembers(rules) if callable(value) and not name.startswith("__")]
+    for name, parameters in _METHODS.items():
+        method: Any = getattr(rules, name, None)
+        if method is None and name in _OPTIONAL:
+            continue
+        call = f"def {name}(self, {', '.join(parameters)})"
+        if not callable(method):
+            near = get_close_matches(name, [other for other in own if other not in _METHODS], n=1)
+            guess = f" (is it {near[0]}?)" if near else ""
+            raise GameError(f"{rules.__name__} has no method {name}{guess}: write {call}")
+        given = list(inspect.signature(getattr(method, "py_func", method)).parameters.values())
+        names = [each.name for each in given if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        # Of a named observation, observe is given every part.
+        if (
+            len(names) != len(given)
+            or len(names) < 1 + len(parameters)
+            or (len(names) > 1 + len(parameters) and name != "observe")
+        ):
+            raise GameError(f"{rules.__name__}.{name} has the parameters ({', '.join(names)}): write {call}")
+    if hasattr(rules, "chance_outcomes") and hasattr(rules, "sample_outcome"):
+        raise GameError(f"{rules.__name__} has chance_outcomes and sample_outcome: one of them is enough")
+
+
+def read_facts(rules: Any) -> Facts:
+    """What the object says about itself; GameError if that cannot be."""
+    label = type(rules).__name__
+    num_actions = _count(rules, "num_actions", 1, _MAX_ACTIONS)
+    return Facts(
+        label=label,
+        state=_read_state(label, getattr(rules, "state", None)),
+        num_players=_count(rules, "num_players", 1, _MAX_PLAYERS),
+        num_actions=num_actions,
+        max_legal_actions=_count(rules, "max_legal_actions", 1, num_actions, default=num_actions),
+        max_outcomes=_count(rules, "max_outcomes", 1, _MAX_ACTIONS, default=_MAX_OUTCOMES),
+        observation=_read_observation(rules),
+        methods=tuple(name for name in _METHODS if hasattr(rules, name)),
+    )
+
+
+def read_symmetries(rules: Any, facts: Facts) -> list[Symmetry]:
+    """The symmetries of the object, checked; the identity alone if it has none."""
+    sizes = {"actions": facts.num_actions, "observation": sum(map(prod, facts.observation.values()))}
+    identity = Symmetry(*(np.arange(size, dtype=np.int32) for size in sizes.values()))
+    images = [identity]
+    if hasattr(rules, "symmetries"):
+        images = [
+            Symmetry(*(np.asarray(getattr(image, what), np.int32) for what in sizes)) for image in rules.symmetries()
+        ]
+    for number, image in enumerate(images):
+        for what, size in sizes.items():
+            if sorted(getattr(image, what).tolist()) != list(range(size)):
+                raise GameError(
+                    f"{facts.label}: symmetry {number} has {what} that are no permutation of 0 to {size - 1}"
+                )
+    if not images or any(getattr(images[0], what).tolist() != list(range(size)) for what, size in sizes.items()):
+        raise GameError(f"{facts.label}: the first symmetry must be the identity")
+    return images
+
+
+def _count(rules: Any, fact: str, low: int, high: int, *, default: int | None = None) -> int:
+    label, value = f"{type(rules).__name__}.{fact}", getattr(rules, fact, default)
+    if value is None:
+        raise GameError(f"{label} is missing: it must be an integer from {low} to {high}")
+    try:
+        count = index(value)
+    except TypeError:
+        raise GameError(f"{label} must be an integer, not {value!r}") from None
+    if not low <= count <= high:
+        raise GameError(f"{label} must be from {low} to {high}, not {count}")
+    return count
+
+
+def _read_observation(rules: Any) -> Mapping[str, Shape]:
+    label, declared = f"{type(rules).__name__}.observation", getattr(rules, "observation", None)
+    is_named = isinstance(declared, Mapping)
+    parts = cast("Mapping[Any, Any]", declared) if is_named else {"observation": declared}
+    shapes: dict[str, Shape] = {}
+    for part, shape in parts.items():
+        try:
+            shapes[str(part)] = sizes = tuple(index(size) for size in shape)
+        except TypeError:
+            raise GameError(f"{label} must be a shape such as (2, 6, 7), or named shapes, not {shape!r}") from None
+        if not sizes or min(sizes) < 1:
+            raise GameError(f"{label} must have sizes of 1 and more, not {sizes}")
+    if not shapes:
+        raise GameError(f"{label} has no parts")
+    given = list(inspect.signature(getattr(rules.observe, "py_func", rules.observe)).parameters)[-len(shapes) - 1 :]
+    if is_named and given[1:] != list(shapes) or len(given) != len(shapes) + 1:
+        call = f"def observe(self, state, {', '.join(shapes)})"
+        raise GameError(f"{type(rules).__name__}.observe must be given every part of the observation: write {call}")
+    return shapes
+
+
+def _read_state(label: str, declared: Any) -> np.dtype[Any]:
+    """The layout of a state: aligned, and of a size that is a multiple of 8."""
+    if declared is None:
+        raise GameError(f"{label}.state is missing: it is the layout of a state, such as {_STATE_EXAMPLE}")
+    try:
+        dtype: np.dtype[Any] = np.dtype(declared)
+    except (TypeError, ValueError) as error:
+        raise GameError(f"{label}.state is no NumPy dtype ({error}): write something like {_STATE_EXAMPLE}") from None
+    if not dtype.names:
+        raise GameError(f"{label}.state must have named fields, not be {dtype}: write something like {_STATE_EXAMPLE}")
+    _check_fields(label, dtype)
+    formats = [dtype[name] for name in dtype.names]
+    layout = np.dtype({"names": dtype.names, "formats": formats}, align=True)
+    offsets = [cast("Any", layout.fields)[name][1] for name in dtype.names]
+    size = -(-layout.itemsize // 8) * 8
+    return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": size}, align=True)
+
+
+def _check_fields(label: str, dtype: np.dtype[Any]) -> None:
+    for name in dtype.names or ():
+        field = dtype[name].base
+        if hasattr(np.record, name):
+            raise GameError(f"{label}.state cannot have a field {name!r}: NumPy's records have that already; rename it")
+        if field.names:
+            _check_fields(label, field)
+        elif field.kind not in "biuf" or not field.isnative or (field.kind == "f" and field.itemsize not in (4, 8)):
+            raise GameError(
+                f"{label}.state has the field {name!r} of type {field}: fields are integers, floats or bools"
+            )
+
+
+class Replay:
+    """Methods of an object as plain Python, to find out why the compiled ones failed."""
+
+    def __init__(self, rules: Any, facts: Facts) -> None:
+        self._rules = rules
+        self._facts = facts
+
+    def record(self, data: bytes) -> Any:
+        """A state as a `np.record`; a copy."""
+        return np.frombuffer(bytearray(data), self._facts.state).view(np.recarray)[0]
+
+    def explain(self, data: bytes, moves: Sequence[int]) -> str | None:
+        """Why something fails after `moves`, or on the way; None if nothing does."""
+        record = self.record(data)
+        for move in moves:
+            reason = self.explain_call("apply", record, move)
+            if reason is not None:
+                return reason
+        reason = self.explain_call("to_play", record)
+        if reason is not None:
+            return reason
+        player = self._rules.to_play(record)
+        by_player = {CHANCE: ["chance_outcomes"], TERMINAL: ["returns"]}.get(int(player), ["legal_actions"])
+        for method in (*by_player, "observe", "hash"):
+            reason = self.explain_call(method, record) if method in self._facts.methods else None
+            if reason is not None:
+                return reason
+        return None
+
+    def explain_call(self, method: str, record: Any, *arguments: int) -> str | None:
+        """Why a method fails; None if it does not."""
+        room = self._room(method)
+        try:
+            with (
+                warnings.catch_warnings(),
+                np.errstate(divide="raise", over="ignore", under="ignore", invalid="ignore"),
+            ):
+                warnings.simplefilter("ignore")
+                answer = getattr(self._rules, method)(record, *room, *arguments)
+        except Exception as error:
+            return f"{type(error).__name__}: {error} ({self._facts.label}.{method}, {self._line(method, error)})"
+        limit = {"legal_actions": self._facts.max_legal_actions, "chance_outcomes": self._facts.max_outcomes}.get(
+            method
+        )
+        if limit is not None and not 0 <= answer <= limit:
+            return f"{self._facts.label}.{method} returned {answer}; it must be how many it wrote, from 0 to {limit}"
+        return None
+
+    def _room(self, method: str) -> list[npt.NDArray[Any]]:
+        facts = self._facts
+        if method == "observe":
+            return [np.zeros(shape, np.float32) for shape in facts.observation.values()]
+        kinds = {
+            "legal_actions": [(facts.max_legal_actions, np.int32)],
+            "returns": [(facts.num_players, np.float32)],
+            "chance_outcomes": [(facts.max_outcomes, np.int32), (facts.max_outcomes, np.float64)],
+        }
+        return [np.zeros(size, kind) for size, kind in kinds.get(method, [])]
+
+    def _line(self, method: str, error: Exception) -> str:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NUMPY)]
+        if len(frames) > 1:  # the first is here
+            return f"{frames[-1].filename}:{frames[-1].lineno}"
+        function: Any = getattr(self._rules, method)
+        code = getattr(function, "py_func", function).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"

@@ -1,0 +1,484 @@
+"""A game as the rest of windrow uses it: the protocol, the core's view of it, and words.
+
+`CoreGame` is what searches, matches and training are written for. Built-in and compiled games have states of bytes
+(`ByteGame`); a game written as a Python class is wrapped by `windrow.games.python_game.PythonGame`. Either way a
+position is a `State`: a value that knows its game.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.errors import GameError, IllegalMoveError
+from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape, Symmetry
+
+Rows: TypeAlias = npt.NDArray[Any]
+"""Many states: uint8 [n, state_bytes], or the objects of a game in Python, [n]."""
+
+# What a reader would take for one move: letters with a number, a number, or any other character.
+_WORD = re.compile(r"[^\W\d]+\d*|\d+|.")
+_MANY_NAMES = 2048
+"""Games with more actions than this name them one by one when asked."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class State:
+    """A position of a game; a value: equal positions of equal games are equal and hash alike.
+
+    game: the game it belongs to.
+    data: the bytes the core works on; of a game in Python, the object it calls a state.
+    """
+
+    game: CoreGame
+    data: Any
+
+    def __post_init__(self) -> None:
+        self.game.check_data(self.data)
+
+    def __str__(self) -> str:
+        return self.game.render(self)
+
+    def __repr__(self) -> str:
+        *_, status = self.game.render(self).splitlines() or [""]
+        return f"<State of {self.game!r}: {status}>"
+
+
+class CoreGame(ABC):
+    """A game with its rules, its words and its place in the core.
+
+    name: what it is called; `make_game(name, **options)` makes it again.
+    options: the options in force, defaults included.
+    native: the game as the core knows it.
+    num_values: 1 if one value says it all (one player, or two of whom one loses what the other wins), else one value
+        per player.
+    chance: "none", "listed" (`chance_outcomes` tells what may happen) or "sampled" (there is too much to list).
+    """
+
+    name: str
+    options: Mapping[str, int | str]
+    native: _core.NativeGame
+
+    def _adopt(self, native: _core.NativeGame) -> None:
+        """Take over the facts of the core's view."""
+        self.native = native
+        self.num_players = native.num_players
+        self.num_actions = native.num_actions
+        self.num_values = native.num_values
+        self.chance = native.chance
+        self._shapes: dict[str, Shape] = {part: tuple(shape) for part, shape in native.observation}
+
+    @property
+    def observation(self) -> Shape | Mapping[str, Shape]:
+        """The shape of an observation if it has one part, otherwise the shape of each named part."""
+        return next(iter(self._shapes.values())) if len(self._shapes) == 1 else dict(self._shapes)
+
+    @property
+    def observation_shapes(self) -> Mapping[str, Shape]:
+        """The shape of every part of an observation, by name."""
+        return dict(self._shapes)
+
+    # --- Rules ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def initial_state(self) -> State:
+        """The state in which a game begins."""
+
+    @abstractmethod
+    def to_play(self, state: State) -> int:
+        """The player to move, or `CHANCE`, or `TERMINAL`."""
+
+    @abstractmethod
+    def legal_actions(self, state: State) -> list[int]:
+        """The legal actions, ascending; none in a finished game and where chance is to move."""
+
+    @abstractmethod
+    def returns(self, state: State) -> list[float]:
+        """One value in [-1, 1] per player, for a finished game."""
+
+    @abstractmethod
+    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
+        """The state as float32, seen by the player to move; of shape `observation`."""
+
+    @abstractmethod
+    def _apply(self, state: State, move: int) -> State:
+        """The state after a move that is known to be possible; of chance, ValueError if it is not."""
+
+    @abstractmethod
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        """What may happen where chance is to move, ascending, and how likely it is.
+
+        Raises:
+            GameError: chance is not to move, or the game has too many outcomes to list (`chance == "sampled"`).
+        """
+
+    @abstractmethod
+    def _sample_outcome(self, state: State, seed: int) -> int:
+        """An outcome drawn by a game that cannot list them."""
+
+    def apply(self, state: State, action: int) -> State:
+        """The state after `action`, or after an outcome of chance.
+
+        Raises:
+            IllegalMoveError: that is not possible here, or the game is over.
+        """
+        return self._play(state, index(action), f"{'outcome' if self._is_chance(state) else 'action'} {action}")
+
+    def sample_outcome(self, state: State, seed: int) -> int:
+        """What chance does here, drawn by its probabilities; a pure function of the state and `seed` (0 to 2^64 - 1).
+
+        Raises:
+            GameError: chance is not to move.
+        """
+        if self.to_play(state) != CHANCE:
+            raise GameError(f"chance is not to move here:\n{state}")
+        if self.chance == "sampled":
+            return self._sample_outcome(state, seed)
+        left = seed / 2**64
+        outcomes = self.chance_outcomes(state)
+        for outcome, probability in outcomes:
+            left -= probability
+            if left < 0:
+                return outcome
+        return outcomes[-1][0]
+
+    # --- Identity ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def hash(self, state: State) -> int:
+        """128 bits, the same in every process; equal positions have equal hashes."""
+
+    @abstractmethod
+    def symmetries(self) -> Sequence[Symmetry]:
+        """All symmetries, the identity first."""
+
+    # --- Many states at once ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def check_data(self, data: Any) -> None:
+        """Raise GameError if `data` cannot be a state's."""
+
+    @abstractmethod
+    def rows_of(self, states: Sequence[State]) -> Rows:
+        """[n] states as rows."""
+
+    @abstractmethod
+    def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        """[n, state_bytes] as the core takes them; valid while `rows` are."""
+
+    @abstractmethod
+    def empty_rows(self, count: int) -> Rows:
+        """Room for `count` states."""
+
+    @abstractmethod
+    def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
+        """The states at the roots of `trees`."""
+
+    @abstractmethod
+    def state_of(self, row: Any) -> State:
+        """One row as a state."""
+
+    @abstractmethod
+    def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
+        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
+
+    @abstractmethod
+    def observe_many(self, rows: Rows) -> FloatArray:
+        """[n, floats] flat observations."""
+
+    @abstractmethod
+    def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
+        """[n] as `to_play` says."""
+
+    @abstractmethod
+    def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """[n, A] which actions are legal."""
+
+    @abstractmethod
+    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
+        """Bytes from which `unpack_start` finds `state` again, in any process; `moves` led there from the beginning."""
+
+    @abstractmethod
+    def unpack_start(self, data: bytes) -> State:
+        """The state that `pack_start` packed; ValueError if these are not its bytes."""
+
+    # --- Words ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def render(self, state: State) -> str:
+        """The position as text; the last line says who is to move, or how the game ended."""
+
+    @abstractmethod
+    def _action_name(self, action: int) -> str: ...
+
+    @abstractmethod
+    def _read_action(self, text: str) -> tuple[int, int]:
+        """The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none."""
+
+    @abstractmethod
+    def _read_outcome(self, text: str) -> tuple[int, int]:
+        """The same for outcomes of chance."""
+
+    @abstractmethod
+    def outcome_name(self, outcome: int) -> str:
+        """The name people use for an outcome of chance."""
+
+    def action_name(self, action: int) -> str:
+        """The name people use for `action`."""
+        if not 0 <= action < self.num_actions:
+            raise IllegalMoveError(f"action {action} does not exist; {self!r} has actions 0 to {self.num_actions - 1}.")
+        return self._action_name(action)
+
+    def move_name(self, state: State, move: int) -> str:
+        """The name of a move in `state`: an action's, or an outcome's where chance is to move."""
+        return self.outcome_name(move) if self._is_chance(state) else self.action_name(move)
+
+    def parse_action(self, text: str) -> int:
+        """The action called `text`."""
+        action = self._parse_word(text, is_chance=False)
+        if action is None:
+            raise IllegalMoveError(f"{text!r} is not the name of a move; {self._example_names()}.")
+        return action
+
+    def parse_outcome(self, text: str) -> int:
+        """The outcome of chance called `text`."""
+        outcome = self._parse_word(text, is_chance=True)
+        if outcome is None:
+            raise IllegalMoveError(f"{text!r} is not the name of an outcome of chance in {self!r}.")
+        return outcome
+
+    def state_from_moves(self, moves: str | Iterable[str | int]) -> State:
+        """The position after `moves`, played from the beginning.
+
+        Args:
+            moves: a string of move names, with or without spaces and commas between them ("4453", "d3c5", "h8, i9"),
+                or move names and actions one by one. Where chance is to move, its outcome stands among them.
+
+        Raises:
+            IllegalMoveError: it says which move, where it stands, what is wrong with it and what is legal instead.
+        """
+        state = self.initial_state()
+        if not isinstance(moves, str):
+            for number, move in enumerate(moves, start=1):
+                named = isinstance(move, str)
+                found = self._parse_word(move, is_chance=self._is_chance(state)) if named else index(move)
+                state = self._play_named(state, found, f"move {number}, {repr(move) if named else f'action {move}'},")
+            return state
+        position, number = _skip_separators(moves, 0), 0
+        while position < len(moves):
+            number += 1
+            read = self._read_outcome if self._is_chance(state) else self._read_action
+            move, consumed = read(moves[position:])
+            word = moves[position : position + consumed] if consumed else self._word_at(moves, position)
+            where = f"move {number}, {word!r} at character {position + 1} of {moves!r},"
+            state = self._play_named(state, move if consumed else None, where)
+            position = _skip_separators(moves, position + consumed)
+        return state
+
+    def moves_to_text(self, moves: Iterable[int], start: State | None = None) -> str:
+        """The names of `moves` in a row, as `state_from_moves` reads them.
+
+        Args:
+            moves: actions, and outcomes where chance is to move.
+            start: where the first of them is played; needed only to tell outcomes from actions, and if None the
+                beginning of the game.
+        """
+        if self.chance == "none":
+            return self._separator.join(self.action_name(move) for move in moves)
+        state = self.initial_state() if start is None else start
+        names: list[str] = []
+        for move in moves:
+            names.append(self.move_name(state, move))
+            state = self.apply(state, move)
+        return " ".join(names)
+
+    @property
+    def _separator(self) -> str:
+        """Names of one length are easy to tell apart; others are easier to read with a space between."""
+        return "" if len({len(name) for name in self._names()}) == 1 else " "
+
+    def _names(self) -> Sequence[str]:
+        """The names of all actions, or of some if there are very many."""
+        step = max(1, self.num_actions // _MANY_NAMES)
+        return [self._action_name(action) for action in range(0, self.num_actions, step)]
+
+    def _is_chance(self, state: State) -> bool:
+        return self.chance != "none" and self.to_play(state) == CHANCE
+
+    def _check_own(self, state: State) -> Any:
+        """The data of a state of this game."""
+        if state.game is not self and state.game != self:
+            raise GameError(f"a state of {state.game!r} was given to {self!r}.")
+        return state.data
+
+    def _play_named(self, state: State, move: int | None, label: str) -> State:
+        if move is None:
+            what = "an outcome of chance" if self._is_chance(state) else f"a move; {self._example_names()}"
+            raise self._illegal(label, f"is not the name of {what}", state)
+        return self._play(state, move, label)
+
+    def _play(self, state: State, move: int, label: str) -> State:
+        self._check_own(state)
+        player = self.to_play(state)
+        if player == TERMINAL:
+            raise self._illegal(label, "cannot be played: the game is over", state)
+        if player == CHANCE:
+            try:
+                return self._apply(state, move)
+            except ValueError:
+                raise self._illegal(label, "cannot happen here", state) from None
+        if not 0 <= move < self.num_actions:
+            raise self._illegal(label, f"does not exist; actions are 0 to {self.num_actions - 1}", state)
+        if move not in self.legal_actions(state):
+            raise self._illegal(label, "is not legal here", state)
+        return self._apply(state, move)
+
+    def _illegal(self, label: str, reason: str, state: State) -> IllegalMoveError:
+        if self._is_chance(state):
+            names = "chance is to move"
+            if self.chance == "listed":
+                names = "Possible outcomes: " + " ".join(self.outcome_name(o) for o, _ in self.chance_outcomes(state))
+            return IllegalMoveError(f"{label} {reason}.\n{names}\n{state}")
+        names = " ".join(self._action_name(action) for action in self.legal_actions(state))
+        return IllegalMoveError(f"{label} {reason}.\nLegal moves: {names or 'none'}\n{state}")
+
+    def _parse_word(self, text: str, *, is_chance: bool) -> int | None:
+        word = text.strip()
+        move, consumed = (self._read_outcome if is_chance else self._read_action)(word)
+        return move if 0 < consumed == len(word) else None
+
+    def _word_at(self, text: str, position: int) -> str:
+        """What a reader would take for one move, where there is none."""
+        has_short_names = all(len(name) == 1 for name in self._names())
+        match = None if has_short_names else _WORD.match(text, position)
+        return match[0] if match else text[position]
+
+    def _example_names(self) -> str:
+        names = sorted(self._names(), key=lambda name: (len(name), name))
+        first, last = names[0], names[-1]
+        hint = ", with spaces or commas between them" if len(first) == 1 and len(last) > 1 else ""
+        return f"names run from {first} to {last}{hint}"
+
+
+class ByteGame(CoreGame):
+    """A game whose states are bytes that the core can read by itself."""
+
+    def initial_state(self) -> State:
+        """The state in which a game begins."""
+        return State(self, self.native.initial_state())
+
+    def to_play(self, state: State) -> int:
+        """The player to move, or `CHANCE`, or `TERMINAL`."""
+        return self.native.to_play(self._check_own(state))
+
+    def legal_actions(self, state: State) -> list[int]:
+        """The legal actions, ascending; none in a finished game and where chance is to move."""
+        return self.native.legal_actions(self._check_own(state)).tolist()
+
+    def returns(self, state: State) -> list[float]:
+        """One value in [-1, 1] per player, for a finished game."""
+        data = self._check_own(state)
+        try:
+            return self.native.returns(data).tolist()
+        except ValueError:
+            raise GameError(f"returns are for finished games; this one is not over:\n{state}") from None
+
+    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
+        """The state as float32, seen by the player to move; of shape `observation`."""
+        row = self.native.observe(self._check_own(state))
+        parts: dict[str, FloatArray] = {}
+        start = 0
+        for name, shape in self._shapes.items():
+            end = start + prod(shape)
+            parts[name] = np.reshape(row[start:end], shape)
+            start = end
+        return parts if len(parts) > 1 else parts.popitem()[1]
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        """What may happen where chance is to move, ascending, and how likely it is."""
+        data = self._check_own(state)
+        try:
+            outcomes, probabilities = self.native.chance_outcomes(data)
+        except ValueError as error:
+            raise GameError(f"{self!r}: {error}") from None
+        return list(zip(outcomes.tolist(), probabilities.tolist(), strict=True))
+
+    def hash(self, state: State) -> int:
+        """128 bits, the same in every process; equal positions have equal hashes."""
+        low, high = self.native.hash(self._check_own(state))
+        return high << 64 | low
+
+    def symmetries(self) -> Sequence[Symmetry]:
+        """All symmetries, the identity first."""
+        return [Symmetry(*self.native.symmetry(number)) for number in range(self.native.num_symmetries)]
+
+    def _apply(self, state: State, move: int) -> State:
+        return State(self, self.native.apply(state.data, move))
+
+    def _sample_outcome(self, state: State, seed: int) -> int:
+        return self.native.sample_outcome(state.data, seed)
+
+    def check_data(self, data: Any) -> None:
+        """Raise GameError if `data` cannot be a state's."""
+        if not isinstance(data, bytes) or len(data) != self.native.state_bytes:
+            size = f"{len(data)}" if isinstance(data, bytes) else f"{data!r:.100}"
+            raise GameError(f"a state of {self!r} has {self.native.state_bytes} bytes, not {size}.")
+
+    def rows_of(self, states: Sequence[State]) -> Rows:
+        """[n] states as rows."""
+        return np.frombuffer(b"".join(state.data for state in states), np.uint8).reshape(len(states), -1)
+
+    def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        """[n, state_bytes] as the core takes them."""
+        return np.ascontiguousarray(rows)
+
+    def empty_rows(self, count: int) -> Rows:
+        """Room for `count` states."""
+        return np.empty((count, self.native.state_bytes), np.uint8)
+
+    def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
+        """The states at the roots of `trees`."""
+        return forest.root_states(trees)
+
+    def state_of(self, row: Any) -> State:
+        """One row as a state."""
+        return State(self, row.tobytes())
+
+    def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
+        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
+        return self.native.play_many(initial.data, moves)
+
+    def observe_many(self, rows: Rows) -> FloatArray:
+        """[n, floats] flat observations."""
+        return self.native.observe_many(rows)
+
+    def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
+        """[n] as `to_play` says."""
+        return self.native.to_play_many(rows)
+
+    def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """[n, A] which actions are legal."""
+        return self.native.legal_many(rows)
+
+    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
+        """Bytes from which `unpack_start` finds `state` again."""
+        return state.data
+
+    def unpack_start(self, data: bytes) -> State:
+        """The state that `pack_start` packed."""
+        return State(self, data)
+
+
+def _skip_separators(text: str, position: int) -> int:
+    while position < len(text) and (text[position].isspace() or text[position] == ","):
+        position += 1
+    return position

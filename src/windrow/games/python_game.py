@@ -1,0 +1,363 @@
+"""A game written as a plain Python class, as the rest of windrow uses it.
+
+    class Nim:
+        num_players, num_actions, observation = 2, 3, (21,)
+        def initial_state(self): ...
+
+    search = windrow.Search(Nim(), evaluator)      # wraps it by itself
+
+The class fulfils `windrow.games.Game`; no base class is needed. The core keeps references to its states and calls its
+methods; what a method raises reaches the caller as a `GameError` that names the method and the moves that led there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from math import prod
+from operator import index
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.errors import GameError
+from windrow.games.core_game import CoreGame, Rows, State
+from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape, Symmetry
+
+_METHODS = ("initial_state", "to_play", "legal_actions", "apply", "returns", "observe")
+_MAX_OUTCOMES = 1024
+"""Outcomes that a chance state may have, unless the class has a `max_outcomes` of its own."""
+
+
+def as_core_game(game: object) -> CoreGame:
+    """The game itself if windrow made it, else the class's object wrapped.
+
+    Raises:
+        GameError: it is not a game; the message says what is missing.
+    """
+    return game if isinstance(game, CoreGame) else PythonGame(game)
+
+
+class PythonGame(CoreGame):
+    """A plain Python object that fulfils `Game`, wrapped.
+
+    Args:
+        rules: the object.
+        name: what `make_game` made it of; None: the class's name.
+        options: what `make_game` gave it.
+    """
+
+    def __init__(
+        self, rules: object, *, name: str | None = None, options: Mapping[str, int | str] | None = None
+    ) -> None:
+        if isinstance(rules, type):
+            raise GameError(f"a game is needed, not a class: write {rules.__name__}()")
+        missing = [method for method in _METHODS if not callable(getattr(rules, method, None))]
+        missing += [fact for fact in ("num_actions", "num_players", "observation") if not hasattr(rules, fact)]
+        if missing:
+            raise GameError(
+                f"{rules!r:.100} is not a game: it has no {', '.join(missing)}. docs/your-own-game.md shows what a game"
+                " needs; windrow.make_game makes those that come with windrow"
+            )
+        self.rules: Any = rules
+        self.name = name or str(getattr(rules, "name", type(rules).__name__))
+        self.options: Mapping[str, int | str] = MappingProxyType(dict(options or {}))
+        self.num_players = self._count("num_players", 1, 16)
+        self.num_actions = self._count("num_actions", 1, 65535)
+        self.max_legal_actions = self._count("max_legal_actions", 1, self.num_actions, default=self.num_actions)
+        self.max_outcomes = self._count("max_outcomes", 1, 65535, default=_MAX_OUTCOMES)
+        is_zero_sum = bool(getattr(rules, "zero_sum", True)) and self.num_players <= 2
+        self.num_values = 1 if is_zero_sum or self.num_players == 1 else self.num_players
+        lists, samples = (callable(getattr(rules, method, None)) for method in ("chance_outcomes", "sample_outcome"))
+        if lists and samples:
+            raise GameError(f"{self.name} has chance_outcomes and sample_outcome: one of them is enough")
+        self.chance = "listed" if lists else "sampled" if samples else "none"
+        self.has_hash = callable(getattr(rules, "hash", None))
+        self.observation_parts = _parts(self.name, rules)
+        self._shapes: dict[str, Shape] = {part: tuple(shape) for part, shape in self.observation_parts}
+        self._width = sum(prod(shape) for shape in self._shapes.values())
+        self.flatten = Flattener(self._shapes)
+        self._images = self._find_symmetries()
+        self.symmetry_tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
+        self._adopt(_core.python_game(self))
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{option}={value!r}" for option, value in self.options.items())
+        return f"{self.name}({options})" if options or ":" not in self.name else self.name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PythonGame):
+            return NotImplemented
+        if self.rules is other.rules or bool(self.rules == other.rules):
+            return True
+        is_remade = ":" in self.name and self.name == other.name  # both by make_game
+        return is_remade and dict(self.options) == dict(other.options)
+
+    def __hash__(self) -> int:
+        return hash((self.num_players, self.num_actions, tuple(self._shapes.items())))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.rules, self.name, dict(self.options))
+
+    # --- Rules ------------------------------------------------------------------------------------------------
+
+    def initial_state(self) -> State:
+        """The state in which a game begins."""
+        return State(self, self.rules.initial_state())
+
+    def to_play(self, state: State) -> int:
+        """The player to move, or `CHANCE`, or `TERMINAL`."""
+        return index(self.rules.to_play(self._check_own(state)))
+
+    def legal_actions(self, state: State) -> list[int]:
+        """The legal actions, ascending; none in a finished game and where chance is to move."""
+        data = self._check_own(state)
+        return [] if self.rules.to_play(data) < 0 else [index(action) for action in self.rules.legal_actions(data)]
+
+    def returns(self, state: State) -> list[float]:
+        """One value in [-1, 1] per player, for a finished game."""
+        data = self._check_own(state)
+        if self.rules.to_play(data) != TERMINAL:
+            raise GameError(f"returns are for finished games; this one is not over:\n{state}")
+        return [float(value) for value in self.rules.returns(data)]
+
+    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
+        """The state as float32, seen by the player to move; of shape `observation`."""
+        row = self.flatten(self.rules.observe(self._check_own(state)))
+        parts: dict[str, FloatArray] = {}
+        start = 0
+        for part, shape in self._shapes.items():
+            parts[part] = row[start : start + prod(shape)].reshape(shape)
+            start += prod(shape)
+        return parts if len(parts) > 1 else parts.popitem()[1]
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        """What may happen where chance is to move, ascending, and how likely it is."""
+        if self.chance != "listed" or self.to_play(state) != CHANCE:
+            reason = "chance is not to move" if self.chance == "listed" else "this game's outcomes cannot be listed"
+            raise GameError(f"{self!r}: {reason}")
+        return [(index(outcome), float(chance)) for outcome, chance in self.rules.chance_outcomes(state.data)]
+
+    def hash(self, state: State) -> int:
+        """128 bits; of the class's own `hash`, or of what is shown and what is legal."""
+        data = self._check_own(state)
+        if self.has_hash:
+            return index(self.rules.hash(data)) % 2**128
+        row = self.flatten(self.rules.observe(data))
+        actions = np.array([self.to_play(state), *self.legal_actions(state)], np.int64)
+        return int.from_bytes(blake2b(row.tobytes() + actions.tobytes(), digest_size=16).digest(), "little")
+
+    def symmetries(self) -> Sequence[Symmetry]:
+        """All symmetries, the identity first."""
+        return self._images
+
+    def _apply(self, state: State, move: int) -> State:
+        return State(self, self.rules.apply(state.data, move))
+
+    def _sample_outcome(self, state: State, seed: int) -> int:
+        return index(self.rules.sample_outcome(state.data, seed))
+
+    # --- Many states at once ----------------------------------------------------------------------------------
+
+    def check_data(self, data: Any) -> None:
+        """Any object may be a state; None is what a method without a return gives."""
+        if data is None:
+            raise GameError(f"a state of {self.name} is None: does apply or initial_state forget to return it?")
+
+    def rows_of(self, states: Sequence[State]) -> Rows:
+        """[n] states as rows."""
+        return self._rows([state.data for state in states])
+
+    def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        """[n, 8] as the core takes them; valid while `rows` are."""
+        return np.array([id(data) for data in rows], np.uint64).view(np.uint8).reshape(len(rows), 8)
+
+    def empty_rows(self, count: int) -> Rows:
+        """Room for `count` states."""
+        return np.empty(count, object)
+
+    def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
+        """The states at the roots of `trees`."""
+        return self._rows(_core.objects_of(forest.root_states(trees).view(np.uint64).reshape(-1)))
+
+    def state_of(self, row: Any) -> State:
+        """One row as a state."""
+        return State(self, row)
+
+    def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
+        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
+        states = [initial]
+        try:
+            for move in moves.tolist():
+                states.append(self.apply(states[-1], move))
+        except GameError as error:
+            raise ValueError(f"ply {len(states) - 1}: {error}") from error
+        return self.rows_of(states)
+
+    def observe_many(self, rows: Rows) -> FloatArray:
+        """[n, floats] flat observations."""
+        observations = np.empty((len(rows), self._width), np.float32)
+        for place, data in enumerate(rows):
+            observations[place] = self.flatten(self.rules.observe(data))
+        return observations
+
+    def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
+        """[n] as `to_play` says."""
+        return np.array([self.rules.to_play(data) for data in rows], np.int8)
+
+    def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """[n, A] which actions are legal."""
+        legal = np.zeros((len(rows), self.num_actions), bool)
+        for place, data in enumerate(rows):
+            if self.rules.to_play(data) >= 0:
+                legal[place, list(self.rules.legal_actions(data))] = True
+        return legal
+
+    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
+        """The moves that led there."""
+        return np.array(moves, np.int64).tobytes()
+
+    def unpack_start(self, data: bytes) -> State:
+        """The state after those moves."""
+        return self.state_of(self.play_many(self.initial_state(), np.frombuffer(data, np.int64))[-1])
+
+    def _rows(self, states: Sequence[Any]) -> Rows:
+        rows = np.empty(len(states), object)
+        for place, data in enumerate(states):  # one by one: NumPy would take tuples apart
+            rows[place] = data
+        return rows
+
+    # --- Words ------------------------------------------------------------------------------------------------
+
+    def render(self, state: State) -> str:
+        """The class's own text, or what Python prints of its state."""
+        data = self._check_own(state)
+        return str(self.rules.render(data)) if hasattr(self.rules, "render") else str(data)
+
+    def outcome_name(self, outcome: int) -> str:
+        """The name people use for an outcome of chance; its number if the class has none."""
+        return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
+
+    def _action_name(self, action: int) -> str:
+        return str(self.rules.action_name(action)) if hasattr(self.rules, "action_name") else str(action)
+
+    def _read_action(self, text: str) -> tuple[int, int]:
+        word = _first_word(text)
+        if hasattr(self.rules, "parse_action"):
+            try:
+                return index(self.rules.parse_action(word)), len(word)
+            except (ValueError, KeyError, IndexError):
+                return -1, 0
+        if hasattr(self.rules, "action_name"):
+            for action in range(self.num_actions):
+                if self._action_name(action) == word:
+                    return action, len(word)
+            return -1, 0
+        return (int(word), len(word)) if word.isdecimal() else (-1, 0)
+
+    def _read_outcome(self, text: str) -> tuple[int, int]:
+        word = _first_word(text)
+        if hasattr(self.rules, "parse_outcome"):
+            try:
+                return index(self.rules.parse_outcome(word)), len(word)
+            except (ValueError, KeyError, IndexError):
+                return -1, 0
+        return (int(word), len(word)) if word.lstrip("-").isdecimal() else (-1, 0)
+
+    @property
+    def _separator(self) -> str:
+        return " "  # where a name ends is known by what stands between them
+
+    def _count(self, fact: str, low: int, high: int, *, default: int | None = None) -> int:
+        value = getattr(self.rules, fact, default)
+        try:
+            count = index(cast("Any", value))
+        except TypeError:
+            raise GameError(f"{self.name}.{fact} must be an integer, not {value!r}") from None
+        if not low <= count <= high:
+            raise GameError(f"{self.name}.{fact} must be from {low} to {high}, not {count}")
+        return count
+
+    def _find_symmetries(self) -> list[Symmetry]:
+        identity = Symmetry(np.arange(self.num_actions, dtype=np.int32), np.arange(self._width, dtype=np.int32))
+        if not callable(getattr(self.rules, "symmetries", None)):
+            return [identity]
+        images = [
+            Symmetry(np.asarray(image.actions, np.int32), np.asarray(image.observation, np.int32))
+            for image in self.rules.symmetries()
+        ]
+        for number, image in enumerate(images):
+            for table, like in ((image.actions, identity.actions), (image.observation, identity.observation)):
+                if not np.array_equal(np.sort(table), like):
+                    raise GameError(
+                        f"{self.name}: symmetry {number} has {table!r}, no permutation of {len(like)} numbers"
+                    )
+        leads = images and np.array_equal(images[0].actions, identity.actions)
+        if not leads or not np.array_equal(images[0].observation, identity.observation):
+            raise GameError(f"{self.name}: the first symmetry must be the identity")
+        return images
+
+
+class Flattener:
+    """What `observe` returned as one row; ValueError says what is wrong with it.
+
+    Not a method of the game: the core holds it, and a game that its own core held would never be freed.
+    """
+
+    def __init__(self, shapes: Mapping[str, Shape]) -> None:
+        self._shapes = dict(shapes)
+
+    def __call__(self, answer: Any) -> FloatArray:
+        """One row [floats]."""
+        if len(self._shapes) == 1:
+            ((part, shape),) = self._shapes.items()
+            if isinstance(answer, Mapping):
+                answer = cast("Mapping[str, Any]", answer).get(part)
+            return _as_part(answer, shape, "the observation").reshape(-1)
+        if not isinstance(answer, Mapping):
+            raise ValueError(f"the parts {', '.join(self._shapes)} are needed by name, not {type(answer).__name__}")
+        given = cast("Mapping[str, Any]", answer)
+        if set(given) != set(self._shapes):
+            raise ValueError(f"the parts are {', '.join(self._shapes)}, not {', '.join(map(str, given))}")
+        rows = [_as_part(given[part], shape, part).reshape(-1) for part, shape in self._shapes.items()]
+        return np.concatenate(rows)
+
+
+def _parts(name: str, rules: Any) -> list[tuple[str, list[int]]]:
+    declared = rules.observation
+    parts = cast("Mapping[Any, Any]", declared) if isinstance(declared, Mapping) else {"observation": declared}
+    if not parts:
+        raise GameError(f"{name}.observation has no parts")
+    shapes: list[tuple[str, list[int]]] = []
+    for part, shape in parts.items():
+        try:
+            sizes = [index(size) for size in shape]
+        except TypeError:
+            raise GameError(
+                f"{name}.observation must be a shape such as (2, 6, 7), or named shapes, not {shape!r}"
+            ) from None
+        if not sizes or any(size < 1 for size in sizes):
+            raise GameError(f"{name}.observation must have sizes of 1 and more, not {tuple(sizes)}")
+        shapes.append((str(part), sizes))
+    return shapes
+
+
+def _as_part(answer: Any, shape: Shape, what: str) -> FloatArray:
+    try:
+        array = np.ascontiguousarray(answer, np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} is not an array of numbers: {answer!r:.100}") from None
+    if np.shape(answer) != shape:
+        raise ValueError(f"{what} has shape {np.shape(answer)}, but {shape} was declared")
+    return array
+
+
+def _first_word(text: str) -> str:
+    return text.replace(",", " ").split(maxsplit=1)[0] if text.strip(", ") else ""
+
+
+def _restore(rules: object, name: str, options: dict[str, int | str]) -> PythonGame:
+    return PythonGame(rules, name=name, options=options)

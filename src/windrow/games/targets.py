@@ -1,0 +1,69 @@
+"""A user's own game by where it is: `nim.py:Nim`, `package.games:Nim`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from windrow.errors import GameError
+from windrow.games.core_game import CoreGame
+from windrow.games.python_game import PythonGame
+from windrow.games.spelling import explain_unknown
+
+
+def load_target(target: str, options: Mapping[str, Any]) -> CoreGame:
+    """The game that `target` leads to: a class or a function, called with `options`, or a ready object.
+
+    Raises:
+        GameError: there is no such file, module or name, it cannot be made, or it is not a game.
+    """
+    place, _, attribute = target.rpartition(":")
+    module = _import(place, target)
+    if not hasattr(module, attribute):
+        names = [name for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")]
+        raise GameError(f"{place} has no {attribute!r}. {explain_unknown(attribute, names, what='classes there')}")
+    found = getattr(module, attribute)
+    if (callable(found) and not hasattr(found, "legal_actions")) or isinstance(found, type):
+        try:
+            found = found(**options)
+        except TypeError as error:
+            raise GameError(f"{target} cannot be made with {dict(options)}: {error}") from error
+    elif options:
+        raise GameError(f"{target} is a game already: it takes no options, not {dict(options)}")
+    return wrap(found, target, options)
+
+
+def wrap(game: object, name: str, options: Mapping[str, Any]) -> CoreGame:
+    """The game under the name by which `make_game` makes it again."""
+    if not isinstance(game, CoreGame):
+        return PythonGame(game, name=name, options=options)
+    game.name, game.options = name, MappingProxyType(dict(options))
+    return game
+
+
+def _import(place: str, target: str) -> ModuleType:
+    if not place.endswith(".py"):
+        try:
+            return import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (place == error.name or place.startswith(error.name + ".")):
+                raise
+            raise GameError(
+                f"there is no module {place!r} for {target!r}. A file is named with its ending, such as {place}.py:Name"
+            ) from None
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise GameError(f"there is no file {place}")
+    # By its own name, so that its objects can be pickled and found again by other processes.
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = import_module(path.stem)
+    if Path(getattr(module, "__file__", None) or "").resolve() != path:
+        raise GameError(
+            f"{place} cannot be imported: there is another module {path.stem!r}. Give the file another name"
+        )
+    return module

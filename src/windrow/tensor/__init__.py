@@ -1,0 +1,18 @@
+"""Whole searches on the GPU: trees are tensors, games are torch functions, thousands of positions in lock-step."""
+
+from windrow.tensor.game import TensorGame, check_game
+from windrow.tensor.games import make_game
+from windrow.tensor.hashing import TensorHashEvaluator
+from windrow.tensor.memory import memory_needed
+from windrow.tensor.result import TensorResult
+from windrow.tensor.search import TensorSearch
+
+__all__ = [
+    "TensorGame",
+    "TensorHashEvaluator",
+    "TensorResult",
+    "TensorSearch",
+    "check_game",
+    "make_game",
+    "memory_needed",
+]

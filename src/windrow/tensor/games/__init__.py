@@ -1,0 +1,28 @@
+"""The built-in games as torch ops, each equal to its C++ sibling of the same name and options."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from windrow.errors import GameError
+from windrow.games.spelling import explain_unknown
+
+GAMES: dict[str, str] = {
+    "connect4": "windrow.tensor.games.connect4:Connect4",
+    "gomoku": "windrow.tensor.games.gomoku:Gomoku",
+    "othello": "windrow.tensor.games.othello:Othello",
+    "tictactoe": "windrow.tensor.games.tictactoe:TicTacToe",
+}
+"""Import strings of classes whose keywords are the game's options."""
+
+
+def make_game(name: str, **options: Any) -> Any:
+    """A built-in game for the tensor engine; names and options are those of `windrow.make_game`."""
+    if name not in GAMES:
+        raise GameError(f"the tensor engine has no game {name!r}. {explain_unknown(name, GAMES, what='games')}")
+    module, _, attribute = GAMES[name].partition(":")
+    try:
+        return getattr(import_module(module), attribute)(**options)
+    except TypeError as error:
+        raise GameError(f"{name}: {error}") from error

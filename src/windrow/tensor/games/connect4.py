@@ -1,0 +1,109 @@
+"""Drop a stone into a column; `connect` in a row, column or diagonal wins: cpp/games/connect4.h in torch ops.
+
+Bits of a word are drawn there: columns of `rows + 1` bits, the extra one on top never set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from windrow.errors import GameError
+from windrow.games.protocol import TERMINAL
+from windrow.tensor.games.bits import cells
+from windrow.tensor.games.two_player import NOBODY, planes, returns
+
+_MIN_SIDE = 2
+_WORD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Connect4State:
+    """[B] each. `mine` has the stones of the player to move, `occupied` those of both."""
+
+    mine: Tensor  # int64
+    occupied: Tensor  # int64
+    to_play: Tensor  # int32: 0, 1 or TERMINAL
+    winner: Tensor  # int32: 0, 1 or NOBODY
+
+
+class Connect4:
+    """Options, actions and observation as the game of that name in C++."""
+
+    name = "connect4"
+    num_players = 2
+
+    def __init__(self, *, rows: int = 6, columns: int = 7, connect: int | None = None) -> None:
+        longest = max(rows, columns)
+        self.rows, self.columns = rows, columns
+        self.connect = min(4, longest) if connect is None else connect
+        if min(rows, columns) < _MIN_SIDE or not 2 <= self.connect <= longest or (rows + 1) * columns > _WORD:
+            raise GameError(
+                f"connect4: a board of {rows}x{columns} with connect={self.connect} cannot be: sides from {_MIN_SIDE}, "
+                f"(rows + 1) * columns at most {_WORD}, connect from 2 to the longer side"
+            )
+        self.num_actions = columns
+        self.observation = (2, rows, columns)
+        height = rows + 1
+        self._column = (1 << rows) - 1
+        self._full = sum(self._column << (column * height) for column in range(columns))
+        is_tall, is_wide = rows >= self.connect, columns >= self.connect
+        directions = ((1, is_tall), (height, is_wide), (height - 1, is_tall and is_wide))
+        directions = (*directions, (height + 1, is_tall and is_wide))
+        self._strides = tuple(stride for stride, fits in directions if fits)
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> Connect4State:
+        """Empty boards."""
+        board = torch.zeros(batch, dtype=torch.int64, device=device)
+        player = torch.zeros(batch, dtype=torch.int32, device=device)
+        return Connect4State(board, board.clone(), player, torch.full_like(player, NOBODY))
+
+    def step(self, state: Connect4State, action: Tensor) -> Connect4State:
+        """A stone into column `action`."""
+        bottom = action * (self.rows + 1)
+        one = torch.ones_like(bottom)
+        # Adding the bottom cell carries through the stones of the column into its lowest empty cell.
+        stone = (state.occupied + (one << bottom)) & ((one * self._column) << bottom)
+        mover = state.mine | stone
+        occupied = state.occupied | stone
+        is_won = self._has_line(mover)
+        winner = torch.where(is_won, state.to_play, NOBODY)
+        to_play = torch.where(is_won | (occupied == self._full), TERMINAL, 1 - state.to_play)
+        return Connect4State(occupied ^ mover, occupied, to_play, winner)
+
+    def to_play(self, state: Connect4State) -> Tensor:
+        """[B] int32."""
+        return state.to_play
+
+    def terminal(self, state: Connect4State) -> Tensor:
+        """[B] bool."""
+        return state.to_play == TERMINAL
+
+    def returns(self, state: Connect4State) -> Tensor:
+        """[B, 2] float32."""
+        return returns(state.winner)
+
+    def legal(self, state: Connect4State) -> Tensor:
+        """[B, columns] bool: the top cell is empty."""
+        top = torch.arange(self.columns, device=state.mine.device) * (self.rows + 1) + (self.rows - 1)
+        return (cells(state.occupied, top) == 0) & (state.to_play != TERMINAL)[:, None]
+
+    def observe(self, state: Connect4State) -> Tensor:
+        """[B, 2, rows, columns] float32: stones of the player to move, stones of the opponent; top row first."""
+        cell = torch.arange(self.rows * self.columns, device=state.mine.device)
+        bit = (cell % self.columns) * (self.rows + 1) + (self.rows - 1) - cell // self.columns
+        return planes(state.mine, state.mine ^ state.occupied, bit).view(-1, 2, self.rows, self.columns)
+
+    def _has_line(self, stones: Tensor) -> Tensor:
+        """Runs of 2 are two runs of 1 that touch, runs of 4 two runs of 2; the last step may overlap."""
+        found = torch.zeros_like(stones)
+        for stride in self._strides:
+            run, length = stones, 1
+            while length < self.connect:
+                step = min(length, self.connect - length)
+                run = run & (run >> (stride * step))
+                length += step
+            found = found | run
+        return found != 0

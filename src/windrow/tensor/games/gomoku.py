@@ -1,0 +1,108 @@
+"""Five in a row: cpp/games/gomoku.h in torch ops. The board is one byte a square, so that any size costs the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from windrow.errors import GameError
+from windrow.games.protocol import TERMINAL
+from windrow.tensor.games.two_player import NOBODY, returns
+
+_LINE = 5
+_MAX_SIZE = 19
+_RULES = ("freestyle", "standard")
+_STEPS = ((0, 1), (1, 0), (1, 1), (1, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class GomokuState:
+    """`board` [B, squares] int8: 0 empty, 1 a stone of player 0, 2 one of player 1. The others are [B] int32."""
+
+    board: Tensor
+    num_stones: Tensor  # of both; its lowest bit is the player to move (in a finished game: who would be)
+    to_play: Tensor  # 0, 1 or TERMINAL
+    winner: Tensor  # 0, 1 or NOBODY
+
+
+class Gomoku:
+    """Options, actions and observation as the game of that name in C++."""
+
+    name = "gomoku"
+    num_players = 2
+
+    def __init__(self, *, size: int = 15, rule: str = "freestyle") -> None:
+        if not _LINE <= size <= _MAX_SIZE:
+            raise GameError(f"gomoku: size must be from {_LINE} to {_MAX_SIZE}, not {size}")
+        if rule not in _RULES:
+            raise GameError(f"gomoku: rule must be one of {', '.join(_RULES)}, not {rule!r}")
+        self.size, self.rule = size, rule
+        self.num_actions = size * size
+        self.observation = (2, size, size)
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> GomokuState:
+        """Empty boards."""
+        board = torch.zeros((batch, self.num_actions), dtype=torch.int8, device=device)
+        number = torch.zeros(batch, dtype=torch.int32, device=device)
+        return GomokuState(board, number, number.clone(), torch.full_like(number, NOBODY))
+
+    def step(self, state: GomokuState, action: Tensor) -> GomokuState:
+        """A stone on square `action`."""
+        mover = state.num_stones & 1
+        squares = torch.arange(self.num_actions, device=action.device)
+        mark = (mover + 1).to(torch.int8)[:, None]
+        board = torch.where(squares == action[:, None], mark, state.board)
+        num_stones = state.num_stones + 1
+        # Of the old board: the new stone is counted, not looked at.
+        is_won = self._makes_five(state.board == mark, action)
+        is_over = is_won | (num_stones == self.num_actions)
+        winner = torch.where(is_won, mover, NOBODY)
+        return GomokuState(board, num_stones, torch.where(is_over, TERMINAL, 1 - mover), winner)
+
+    def to_play(self, state: GomokuState) -> Tensor:
+        """[B] int32."""
+        return state.to_play
+
+    def terminal(self, state: GomokuState) -> Tensor:
+        """[B] bool."""
+        return state.to_play == TERMINAL
+
+    def returns(self, state: GomokuState) -> Tensor:
+        """[B, 2] float32."""
+        return returns(state.winner)
+
+    def legal(self, state: GomokuState) -> Tensor:
+        """[B, squares] bool."""
+        return (state.board == 0) & (state.to_play != TERMINAL)[:, None]
+
+    def observe(self, state: GomokuState) -> Tensor:
+        """[B, 2, size, size] float32: stones of the player to move, stones of the opponent."""
+        plane = torch.arange(2, device=state.board.device)
+        owner = ((state.num_stones[:, None] + plane) & 1) + 1
+        shown = state.board[:, None, :] == owner[:, :, None]
+        return shown.to(torch.float32).view(-1, 2, self.size, self.size)
+
+    def _makes_five(self, stones: Tensor, action: Tensor) -> Tensor:
+        """[B] bool: does a stone on `action` complete a line? Only lines through it can be new."""
+        size = self.size
+        row, column = action // size, action % size
+        is_five = torch.zeros_like(action, dtype=torch.bool)
+        # 1 to 5: a run is counted up to five stones on either side, more is an overline whatever lies beyond.
+        distance = torch.arange(1, _LINE + 1, device=action.device)
+        for down, right in _STEPS:
+            length = torch.ones_like(action)
+            for sign in (1, -1):
+                rows = row[:, None] + sign * down * distance
+                columns = column[:, None] + sign * right * distance
+                is_inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+                square = torch.where(is_inside, rows * size + columns, 0)
+                follows = torch.gather(stones, 1, square) & is_inside
+                run = follows[:, 0]
+                length = length + run
+                for step in range(1, _LINE):
+                    run = run & follows[:, step]
+                    length = length + run
+            is_five = is_five | ((length == _LINE) if self.rule == "standard" else (length >= _LINE))
+        return is_five

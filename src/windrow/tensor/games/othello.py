@@ -1,0 +1,118 @@
+"""Othello on 8x8: cpp/games/othello.h in torch ops.
+
+There is no pass: when the opponent cannot move the same player moves again, and when neither can the game is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from windrow.games.protocol import TERMINAL
+from windrow.tensor.games.bits import cells, count, shift, signed, single
+from windrow.tensor.games.two_player import NOBODY, planes, returns
+
+# Discs that can be enclosed along a row or diagonal: those off the left and right edge.
+_INNER = 0x7E7E7E7E7E7E7E7E
+_BLACK = 1 << (4 * 8 + 3) | 1 << (3 * 8 + 4)  # d5 e4
+_WHITE = 1 << (3 * 8 + 3) | 1 << (4 * 8 + 4)  # d4 e5
+_FIRST_MOVES = 1 << 19 | 1 << 26 | 1 << 37 | 1 << 44  # d3 c4 f5 e6
+_DIRECTIONS = ((1, True), (8, False), (9, True), (7, True))
+"""Distance in bits, and whether a run must stay off the left and right edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class OthelloState:
+    """[B] each. `mine` has the discs of `viewer`, bit = square; `moves` is where the player to move may go."""
+
+    mine: Tensor  # int64
+    theirs: Tensor  # int64
+    moves: Tensor  # int64, 0 when the game is over
+    viewer: Tensor  # int32: the player to move; 0 in a finished game
+
+
+class Othello:
+    """Actions and observation as the game of that name in C++."""
+
+    name = "othello"
+    num_actions = 64
+    num_players = 2
+    observation = (2, 8, 8)
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> OthelloState:
+        """The crossed start, Black to move."""
+
+        def full(bits: int) -> Tensor:
+            return torch.full((batch,), signed(bits), dtype=torch.int64, device=device)
+
+        viewer = torch.zeros(batch, dtype=torch.int32, device=device)
+        return OthelloState(full(_BLACK), full(_WHITE), full(_FIRST_MOVES), viewer)
+
+    def step(self, state: OthelloState, action: Tensor) -> OthelloState:
+        """A disc on square `action`."""
+        disc = single(action)
+        flips = _find_flips(state.mine, state.theirs, disc)
+        mover = state.mine | disc | flips
+        other = state.theirs & ~flips
+        replies, again = _find_moves(other, mover), _find_moves(mover, other)
+        can_reply, can_go_on = replies != 0, again != 0
+        viewer = torch.where(can_reply, 1 - state.viewer, torch.where(can_go_on, state.viewer, 0))
+        is_same = viewer == state.viewer
+        moves = torch.where(can_reply, replies, again)
+        return OthelloState(torch.where(is_same, mover, other), torch.where(is_same, other, mover), moves, viewer)
+
+    def to_play(self, state: OthelloState) -> Tensor:
+        """[B] int32."""
+        return torch.where(state.moves == 0, TERMINAL, state.viewer)
+
+    def terminal(self, state: OthelloState) -> Tensor:
+        """[B] bool."""
+        return state.moves == 0
+
+    def returns(self, state: OthelloState) -> Tensor:
+        """[B, 2] float32: more discs win."""
+        lead = count(state.mine) - count(state.theirs)
+        leader = torch.where(lead > 0, state.viewer, 1 - state.viewer)
+        return returns(torch.where(lead == 0, NOBODY, leader))
+
+    def legal(self, state: OthelloState) -> Tensor:
+        """[B, 64] bool."""
+        return cells(state.moves, torch.arange(64, device=state.mine.device)) != 0
+
+    def observe(self, state: OthelloState) -> Tensor:
+        """[B, 2, 8, 8] float32: discs of the player to move, discs of the opponent."""
+        squares = torch.arange(64, device=state.mine.device)
+        return planes(state.mine, state.theirs, squares).view(-1, 2, 8, 8)
+
+
+def _follow(start: Tensor, enclosable: Tensor, distance: int) -> Tensor:
+    """The discs of `enclosable` that follow `start` without a gap in one direction; at most six fit."""
+    reached = shift(start, distance) & enclosable
+    reached = reached | (shift(reached, distance) & enclosable)
+    pairs = shift(enclosable, distance) & enclosable
+    reached = reached | (shift(reached, 2 * distance) & pairs)
+    return reached | (shift(reached, 2 * distance) & pairs)
+
+
+def _find_moves(mine: Tensor, theirs: Tensor) -> Tensor:
+    """Empty squares that enclose something."""
+    ends = torch.zeros_like(mine)
+    for size, is_inner in _DIRECTIONS:
+        enclosable = theirs & _INNER if is_inner else theirs
+        for distance in (size, -size):
+            ends = ends | shift(_follow(mine, enclosable, distance), distance)
+    return ends & ~(mine | theirs)
+
+
+def _find_flips(mine: Tensor, theirs: Tensor, disc: Tensor) -> Tensor:
+    """What a new disc turns over: the discs that follow it, where one of `mine` follows those."""
+    flips = torch.zeros_like(mine)
+    for size, is_inner in _DIRECTIONS:
+        enclosable = theirs & _INNER if is_inner else theirs
+        for distance in (size, -size):
+            between = _follow(disc, enclosable, distance)
+            is_closed = (shift(between, distance) & mine) != 0
+            flips = flips | torch.where(is_closed, between, 0)
+    return flips

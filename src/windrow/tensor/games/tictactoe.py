@@ -1,0 +1,78 @@
+"""Three in a row on 3x3: cpp/games/tictactoe.h in torch ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from windrow.games.protocol import TERMINAL
+from windrow.tensor.games.bits import cells, single
+from windrow.tensor.games.two_player import NOBODY, planes, returns
+
+_FULL = 0b111_111_111
+_LINES = (
+    *(0b000_000_111, 0b000_111_000, 0b111_000_000),
+    *(0b001_001_001, 0b010_010_010, 0b100_100_100),
+    *(0b100_010_001, 0b001_010_100),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TicTacToeState:
+    """[B] each. `mine` has the marks of the player to move, bit = square; `occupied` those of both."""
+
+    mine: Tensor
+    occupied: Tensor
+    to_play: Tensor  # int32: 0, 1 or TERMINAL
+    winner: Tensor  # int32: 0, 1 or NOBODY
+
+
+class TicTacToe:
+    """Actions and observation as the game of that name in C++."""
+
+    name = "tictactoe"
+    num_actions = 9
+    num_players = 2
+    observation = (2, 3, 3)
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> TicTacToeState:
+        """Empty boards."""
+        board = torch.zeros(batch, dtype=torch.int64, device=device)
+        player = torch.zeros(batch, dtype=torch.int32, device=device)
+        return TicTacToeState(board, board.clone(), player, torch.full_like(player, NOBODY))
+
+    def step(self, state: TicTacToeState, action: Tensor) -> TicTacToeState:
+        """A mark on square `action`."""
+        mark = single(action)
+        mover = state.mine | mark
+        occupied = state.occupied | mark
+        is_won = torch.zeros_like(mover, dtype=torch.bool)
+        for line in _LINES:
+            is_won = is_won | ((mover & line) == line)
+        winner = torch.where(is_won, state.to_play, NOBODY)
+        to_play = torch.where(is_won | (occupied == _FULL), TERMINAL, 1 - state.to_play)
+        return TicTacToeState(occupied ^ mover, occupied, to_play, winner)
+
+    def to_play(self, state: TicTacToeState) -> Tensor:
+        """[B] int32."""
+        return state.to_play
+
+    def terminal(self, state: TicTacToeState) -> Tensor:
+        """[B] bool."""
+        return state.to_play == TERMINAL
+
+    def returns(self, state: TicTacToeState) -> Tensor:
+        """[B, 2] float32."""
+        return returns(state.winner)
+
+    def legal(self, state: TicTacToeState) -> Tensor:
+        """[B, 9] bool."""
+        squares = torch.arange(9, device=state.mine.device)
+        return (cells(state.occupied, squares) == 0) & (state.to_play != TERMINAL)[:, None]
+
+    def observe(self, state: TicTacToeState) -> Tensor:
+        """[B, 2, 3, 3] float32: marks of the player to move, marks of the opponent."""
+        squares = torch.arange(9, device=state.mine.device)
+        return planes(state.mine, state.mine ^ state.occupied, squares).view(-1, 2, 3, 3)

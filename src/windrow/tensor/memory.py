@@ -1,0 +1,49 @@
+"""Will the trees fit? Said before anything is allocated."""
+
+from __future__ import annotations
+
+import torch
+
+from windrow.errors import SearchError
+from windrow.tensor.game import TensorGame
+from windrow.tensor.pools import bytes_per_tree
+
+_SHARE = 0.9
+"""Of what is free; the rest is for the network's activations and PyTorch itself."""
+
+
+def memory_needed(game: TensorGame, num_simulations: int, num_trees: int, *, max_nodes: int | None = None) -> int:
+    """Bytes that the trees of a `TensorSearch` with these settings take, network not included."""
+    return num_trees * bytes_per_tree(game, num_simulations + 2 if max_nodes is None else max_nodes)
+
+
+def check_memory(
+    game: TensorGame, num_trees: int, max_nodes: int, device: torch.device, max_memory: int | None
+) -> None:
+    """Raise `SearchError` with the need and the largest B that fits, if B trees do not."""
+    per_tree = bytes_per_tree(game, max_nodes)
+    free = int(_SHARE * _free(device))
+    limit = free if max_memory is None else min(free, max_memory)
+    if num_trees * per_tree <= limit:
+        return
+    where = "max_memory allows" if max_memory is not None and max_memory < free else f"{device} has to spare"
+    most = limit // per_tree
+    advice = f"use num_trees={most:,} at most" if most else "one tree is too large"
+    raise SearchError(
+        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_gib(num_trees * per_tree)}, "
+        f"but {where} {_gib(limit)}: {advice}, or fewer num_simulations"
+    )
+
+
+def _free(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        # What PyTorch holds and does not use is free for us too.
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    from windrow.search.memory import spare_memory
+
+    return spare_memory()
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB"

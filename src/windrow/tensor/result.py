@@ -1,0 +1,78 @@
+"""What a tensor search found: tensors on the search's own device, nothing copied to the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from windrow.errors import EvaluatorError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TensorResult:
+    """The roots of B trees after a search; over all A actions, zero where an action is illegal.
+
+    A tree whose game is over has no visits, and zeros everywhere.
+
+    visits: [B, A] int32 simulations through each action.
+    value_sum: [B, A] float64 sum of their values, for the player to move.
+    prior: [B, A] float32 the evaluator's policy, with the root's noise if there was any.
+    value: [B] float32 mean value of each position for the player to move.
+    legal: [B, A] bool.
+    is_full: [B] bool: the tree ran out of slots and ended its search early (`max_nodes`).
+    is_bad: [B] bool: the evaluator gave a NaN or an infinity somewhere; see `check`.
+    """
+
+    visits: Tensor
+    value_sum: Tensor
+    prior: Tensor
+    value: Tensor
+    legal: Tensor
+    is_full: Tensor
+    is_bad: Tensor
+    temperature: float
+
+    @cached_property
+    def q(self) -> Tensor:
+        """[B, A] float32 mean value of each action for the player to move; 0 where it was never tried."""
+        return (self.value_sum / torch.clamp_min(self.visits, 1)).to(torch.float32)
+
+    @cached_property
+    def best_action(self) -> Tensor:
+        """[B] int64: the most visited action, ties to the lowest; the one of highest prior without simulations."""
+        return self._weights.argmax(1)
+
+    @cached_property
+    def policy(self) -> Tensor:
+        """[B, A] float32: visits to the power of 1/temperature, normalized; the priors without simulations."""
+        return self.policy_at(self.temperature)
+
+    def policy_at(self, temperature: float) -> Tensor:
+        """The policy at another temperature; 0 puts everything on the best action."""
+        if temperature == 0:
+            policy = torch.zeros_like(self.prior)
+            is_open = self.legal.any(1, keepdim=True).to(policy.dtype)
+            return policy.scatter_(1, self.best_action[:, None], is_open)
+        weights = self._weights
+        tiny = torch.finfo(torch.float64).tiny
+        # Scaled first, so that a small temperature cannot overflow.
+        weights = (weights / weights.amax(1, keepdim=True).clamp_min(tiny)) ** (1.0 / temperature)
+        return (weights / weights.sum(1, keepdim=True).clamp_min(tiny)).to(torch.float32)
+
+    @property
+    def _weights(self) -> Tensor:
+        is_searched = (self.visits > 0).any(1, keepdim=True)
+        return torch.where(is_searched, self.visits.to(torch.float64), self.prior.to(torch.float64))
+
+    def check(self) -> None:
+        """Raise `EvaluatorError` if the evaluator gave anything but numbers. Waits for the device."""
+        trees = self.is_bad.nonzero()[:, 0].tolist()
+        if trees:
+            shown = ", ".join(map(str, trees[:5])) + (", ..." if len(trees) > 5 else "")
+            raise EvaluatorError(
+                f"the evaluator gave a NaN or an infinity in {len(trees)} of {len(self.is_bad)} trees ({shown}); such "
+                "answers counted as a draw with equal priors. Look at the network's weights or its precision"
+            )

@@ -1,0 +1,11 @@
+"""Checks for what others write: whether a game keeps the rules that searches rely on.
+
+    def test_my_game():
+        windrow.testing.check_game(MyGame())
+
+The same from the command line: `windrow check my_package.my_game:MyGame`.
+"""
+
+from windrow.games.checking import Fault, GameFaultsError, Report, check_game, examine, find_faults
+
+__all__ = ["Fault", "GameFaultsError", "Report", "check_game", "examine", "find_faults"]

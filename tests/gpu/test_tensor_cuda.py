@@ -1,0 +1,177 @@
+"""The tensor engine on a GPU: `make test-gpu`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU"),
+]
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tensor"))
+
+import tensor_cases as cases  # noqa: E402
+
+from windrow import EvaluatorError, SearchConfig, SearchError  # noqa: E402
+from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game  # noqa: E402
+from windrow.tensor.game import each, observation_size, stack  # noqa: E402
+
+CONFIGS = {
+    "plain": (SearchConfig(num_simulations=100), {}),
+    "parent": (
+        SearchConfig(num_simulations=80, first_play="parent", first_play_reduction=0.25, c_puct=0.7),
+        {"is_compiled": False},
+    ),
+    "noise": (SearchConfig(num_simulations=60, dirichlet_fraction=0.3, seed=2**64 - 1), {"is_compiled": False}),
+    "shallow": (
+        SearchConfig(num_simulations=30, max_depth=2, dirichlet_fraction=1.0, dirichlet_alpha=5.0),
+        {"is_compiled": False, "is_captured": False},
+    ),
+}
+
+
+def to_gpu(state: Any) -> Any:
+    return each(state, lambda tensor: tensor.cuda())
+
+
+@pytest.mark.parametrize("setting", CONFIGS)
+@pytest.mark.parametrize("name", cases.GAMES)
+def test_equals_the_reference(name: str, setting: str) -> None:
+    game, options, plies = cases.GAMES[name]
+    config, how = CONFIGS[setting]
+    tensor, states = cases.positions(game, options, plies)
+    search = cases.make_search(game, options, len(plies), config, **how)
+    assert search.device.type == "cuda" and search.kernels == "triton"
+    result = search.run(to_gpu(tensor))
+    assert cases.assert_equals_reference(search, result, game, options, states) > 0
+    # And once more, over what the first search left.
+    if config.dirichlet_fraction == 0:
+        result = search.run(to_gpu(tensor))
+        cases.assert_equals_reference(search, result, game, options, states)
+
+
+class Rough(torch.nn.Module):
+    """Answers that are no dyadic numbers: sums of them round."""
+
+    def __init__(self, game: Any) -> None:
+        super().__init__()
+        self.hash = TensorHashEvaluator(game.num_actions, observation_size(game), 5)
+
+    def forward(self, x: Any) -> Any:
+        logits, values = self.hash(x)
+        return torch.sin(logits * 1.7) * 3, torch.sin(values * 3.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("connect4", {}), ("gomoku", {}), ("gomoku", {"size": 19}), ("othello", {})]
+)
+def test_kernels_equal_their_twins(name: str, options: dict[str, Any]) -> None:
+    """Every tensor of the pools, after the same search of many trees by either; the slot of nobody apart."""
+    game = make_game(name, **options)
+    plies = [3 * (i % 25) for i in range(37)]
+    tensor = to_gpu(cases.positions(name, options, plies)[0])
+    config = SearchConfig(num_simulations=50, dirichlet_fraction=0.25, first_play="parent")
+    pools = []
+    for kernels in ("triton", "torch"):
+        how: dict[str, Any] = {"kernels": kernels, "is_compiled": False}
+        search = TensorSearch(game, Rough(game), config, num_trees=len(plies), **how)
+        search.run(tensor)
+        pools.append(search._pools)
+    given = pools[0].next_free
+    assert torch.equal(given, pools[1].next_free)
+    is_given = torch.arange(pools[0].num_slots, device="cuda") < given[:, None]
+    for field in ("to_play", "value", "node_sum", "node_visits", "visits", "value_sum", "prior", "child"):
+        ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
+        if ours.dim() == 2:
+            ours, theirs = ours[:, : game.num_actions], theirs[:, : game.num_actions]
+        assert torch.equal(ours, theirs), field
+    for field in ("depth", "leaf", "parent", "action", "slot", "is_new", "is_bad"):
+        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field)), field
+
+
+def test_other_rows_do_not_change_the_first() -> None:
+    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25)
+    alone = to_gpu(cases.positions("connect4", {}, [6])[0])
+    others = to_gpu(cases.positions("connect4", {}, list(range(40)), seed=5)[0])
+    want = cases.make_search("connect4", {}, 1, config).run(alone)
+    got = cases.make_search("connect4", {}, 41, config).run(stack([alone, others]))
+    for name in ("visits", "value_sum", "prior", "value"):
+        assert torch.equal(getattr(got, name)[0], getattr(want, name)[0]), name
+
+
+def make_network(game: Any) -> torch.nn.Module:
+    torch.manual_seed(0)
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.trunk = torch.nn.Conv2d(2, 16, 3, padding=1)
+            size = 16 * observation_size(game) // 2
+            self.policy, self.value = torch.nn.Linear(size, game.num_actions), torch.nn.Linear(size, 1)
+
+        def forward(self, x: Any) -> Any:
+            x = torch.relu(self.trunk(x)).flatten(1)
+            return self.policy(x), torch.tanh(self.value(x))
+
+    return Net().to("cuda", torch.bfloat16).to(memory_format=torch.channels_last)
+
+
+def test_nothing_waits_for_the_device_inside_a_search() -> None:
+    game = make_game("connect4")
+    config = SearchConfig(num_simulations=40, dirichlet_fraction=0.25)
+    search = TensorSearch(game, make_network(game), config, num_trees=64)
+    states = game.initial(64, "cuda")
+    search.run(states)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        result = search.run(states)
+        chosen = (result.policy, result.best_action, result.q)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert len(chosen) == 3
+    result.check()
+    assert (result.visits.sum(1) == 40).all()
+
+
+def test_weights_changed_in_place_are_used_without_a_new_capture() -> None:
+    game = make_game("connect4")
+    network = make_network(game)
+    search = TensorSearch(game, network, SearchConfig(num_simulations=30), num_trees=8)
+    states = game.initial(8, "cuda")
+    first, graphs = search.run(states), search._graphs
+    again = search.run(states)
+    with torch.no_grad():
+        network.policy.bias[3] += 8.0
+    other = search.run(states)
+    assert search._graphs is graphs
+    assert torch.equal(first.visits, again.visits) and not torch.equal(first.visits, other.visits)
+    fresh = TensorSearch(game, network, SearchConfig(num_simulations=30), num_trees=8).run(states)
+    assert torch.equal(fresh.visits, other.visits) and torch.equal(fresh.prior, other.prior)
+
+
+def test_too_many_trees() -> None:
+    game = make_game("gomoku")
+    config = SearchConfig(num_simulations=10_000)
+    with pytest.raises(SearchError, match=r"100,000 trees of 10,002 nodes .* num_trees=[\d,]+ at most"):
+        TensorSearch(game, TensorHashEvaluator(225, 450), config, num_trees=100_000)
+
+
+def test_an_evaluator_that_waits_cannot_be_captured() -> None:
+    game = make_game("connect4")
+
+    def fn(x: Any) -> Any:
+        scale = float(x.sum())
+        return torch.zeros(len(x), 7, device=x.device) * scale, torch.zeros(len(x), device=x.device)
+
+    search = TensorSearch(game, fn, SearchConfig(num_simulations=5), num_trees=4, is_compiled=False)
+    with pytest.raises(EvaluatorError, match="makes the host wait"):
+        search.run(game.initial(4, "cuda"))
+    slow = TensorSearch(game, fn, SearchConfig(num_simulations=5), num_trees=4, is_compiled=False, is_captured=False)
+    assert (slow.run(game.initial(4, "cuda")).visits.sum(1) == 5).all()

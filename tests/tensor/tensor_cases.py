@@ -1,0 +1,119 @@
+"""What the tests of the tensor engine share: games in step with their C++ siblings, and whole trees as values."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+from windrow import TERMINAL, SearchConfig, make_game
+from windrow.evaluators import HashEvaluator
+from windrow.reference import Node, ReferenceSearch
+from windrow.tensor import TensorHashEvaluator, TensorSearch
+from windrow.tensor import make_game as make_tensor_game
+from windrow.tensor.game import observation_size, stack
+
+SEED = 7
+
+# Plies into a random game: the beginning, the middle, near the end, and long past it (the game is over then).
+GAMES: dict[str, tuple[str, dict[str, Any], list[int]]] = {
+    "tictactoe": ("tictactoe", {}, [0, 3, 9, 5, 7, 9, 1]),
+    "connect4": ("connect4", {}, [0, 8, 42, 20, 30, 42]),
+    "small connect4": ("connect4", {"rows": 4, "columns": 5, "connect": 3}, [0, 20, 5, 9]),
+    "gomoku": ("gomoku", {"size": 6, "rule": "standard"}, [0, 36, 12, 33]),
+    "othello": ("othello", {}, [0, 20, 70, 57, 40]),
+}
+
+
+def positions(name: str, options: dict[str, Any], plies: list[int], seed: int = 3) -> tuple[Any, list[Any]]:
+    """The same positions as one tensor state and as states of the C++ game, each after some random moves."""
+    native, game = make_game(name, **options), make_tensor_game(name, **options)
+    rng = random.Random(f"{name} {options} {seed}")
+    tensors: list[Any] = []
+    states: list[Any] = []
+    for num_moves in plies:
+        tensor, state = game.initial(1), native.initial_state()
+        for _ in range(num_moves):
+            if native.to_play(state) == TERMINAL:
+                break
+            action = rng.choice(list(native.legal_actions(state)))
+            state, tensor = native.apply(state, action), game.step(tensor, torch.tensor([action]))
+        tensors.append(tensor)
+        states.append(state)
+    return stack(tensors), states
+
+
+def make_search(
+    name: str, options: dict[str, Any], num_trees: int, config: SearchConfig, **settings: Any
+) -> TensorSearch:
+    """A search with the hash evaluator."""
+    game = make_tensor_game(name, **options)
+    evaluator = TensorHashEvaluator(game.num_actions, observation_size(game), SEED)
+    return TensorSearch(game, evaluator, config, num_trees=num_trees, **settings)
+
+
+def reference_tree(root: Node, num_actions: int) -> dict[tuple[int, ...], tuple[Any, ...]]:
+    """Every node of a reference tree by the actions that lead to it: visits, value, sums, priors, edges."""
+    nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
+    todo: list[tuple[tuple[int, ...], Node]] = [((), root)]
+    while todo:
+        path, node = todo.pop()
+        if node.to_play == TERMINAL:
+            nodes[path] = (0, node.value)
+            continue
+        prior, visits, sums = np.full(num_actions, -1, np.float32), np.zeros(num_actions, int), np.zeros(num_actions)
+        prior[node.actions], visits[node.actions], sums[node.actions] = (
+            node.prior,
+            node.edge_visits,
+            node.edge_value_sums,
+        )
+        value = node.value if node.to_play == 0 else -node.value
+        nodes[path] = (node.visits, value, node.value_sum, prior.tolist(), visits.tolist(), sums.tolist())
+        todo += [((*path, node.actions[edge]), child) for edge, child in node.children.items()]
+    return nodes
+
+
+def tensor_tree(search: TensorSearch, tree: int) -> dict[tuple[int, ...], tuple[Any, ...]]:
+    """The same of one tree of a tensor search."""
+    pools, num_actions = search._pools, search.game.num_actions
+
+    def read(tensor: torch.Tensor, node: int) -> Any:
+        found = tensor[tree, node]
+        return found[:num_actions].tolist() if found.dim() else found.item()
+
+    nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
+    todo: list[tuple[tuple[int, ...], int]] = [((), 0)]
+    while todo:
+        path, node = todo.pop()
+        if read(pools.to_play, node) == TERMINAL:
+            nodes[path] = (0, read(pools.value, node))
+            continue
+        facts = (pools.node_visits, pools.value, pools.node_sum, pools.prior, pools.visits, pools.value_sum)
+        nodes[path] = tuple(read(tensor, node) for tensor in facts)
+        children = read(pools.child, node)
+        todo += [((*path, action), child) for action, child in enumerate(children) if child >= 0]
+    return nodes
+
+
+def assert_equals_reference(
+    search: TensorSearch, result: Any, name: str, options: dict[str, Any], states: list[Any]
+) -> int:
+    """Every node of every tree is the reference's. The number of games that were over at the root."""
+    native = make_game(name, **options)
+    num_over = 0
+    for tree, state in enumerate(states):
+        visits = result.visits[tree].tolist()
+        if native.to_play(state) == TERMINAL:
+            assert sum(visits) == 0 and result.policy[tree].sum() == 0, tree
+            num_over += 1
+            continue
+        root = ReferenceSearch(native, HashEvaluator(SEED), search.config, tree=tree).run(state)
+        want = reference_tree(root, native.num_actions)
+        got = tensor_tree(search, tree)
+        assert visits == want[()][4], f"root visits of tree {tree}"
+        assert got.keys() == want.keys(), f"nodes of tree {tree}"
+        for path, facts in want.items():
+            assert got[path] == facts, f"tree {tree}, node {path}"
+    return num_over

@@ -1,0 +1,185 @@
+"""Tensor games against their C++ siblings, in lock-step; and what `check_game` refuses."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from windrow import TERMINAL, GameError, make_game  # noqa: E402
+from windrow.tensor import check_game  # noqa: E402
+from windrow.tensor import make_game as make_tensor_game  # noqa: E402
+from windrow.tensor.game import like, tensors_of  # noqa: E402
+from windrow.tensor.games import GAMES  # noqa: E402
+
+VARIANTS = [
+    ("tictactoe", {}),
+    ("connect4", {}),
+    ("connect4", {"rows": 5, "columns": 4, "connect": 3}),
+    ("connect4", {"rows": 2, "columns": 21}),  # 63 bits
+    ("connect4", {"rows": 31, "columns": 2}),  # 64 bits, and no line along a row
+    ("connect4", {"rows": 7, "columns": 8, "connect": 5}),
+    ("gomoku", {}),
+    ("gomoku", {"size": 6, "rule": "standard"}),
+    ("gomoku", {"size": 19}),
+    ("othello", {}),
+]
+
+
+def test_every_tensor_game_has_a_sibling():
+    assert {name for name, _ in VARIANTS} == set(GAMES)
+
+
+@pytest.mark.parametrize(("name", "options"), VARIANTS)
+def test_lock_step(name: str, options: dict[str, Any]):
+    """Random games to the end: players, legal actions, observations and results are the C++ game's, bit for bit."""
+    native, game = make_game(name, **options), make_tensor_game(name, **options)
+    check_game(game)
+    assert (game.num_actions, game.num_players, game.observation) == (
+        native.num_actions,
+        native.num_players,
+        tuple(native.observation),
+    )
+    rng, batch = random.Random(1), 24
+    states, tensor = [native.initial_state()] * batch, game.initial(batch)
+    while True:
+        is_over = game.terminal(tensor)
+        players, legal, shown, returns = (
+            part.numpy()
+            for part in (game.to_play(tensor), game.legal(tensor), game.observe(tensor), game.returns(tensor))
+        )
+        actions = [0] * batch
+        for row, state in enumerate(states):
+            assert np.flatnonzero(legal[row]).tolist() == list(native.legal_actions(state)), f"\n{state}"
+            assert shown[row].tobytes() == native.observe(state).tobytes(), f"\n{state}"
+            if native.to_play(state) == TERMINAL:
+                assert is_over[row]
+                assert returns[row].tolist() == list(native.returns(state)), f"\n{state}"
+            else:
+                assert not is_over[row] and players[row] == native.to_play(state), f"\n{state}"
+                actions[row] = rng.choice(list(native.legal_actions(state)))
+        if bool(is_over.all()):
+            return
+        # A finished game is stepped too; what comes out is thrown away.
+        stepped = game.step(tensor, torch.tensor(actions))
+        kept = [
+            torch.where(is_over.view(-1, *[1] * (old.dim() - 1)), old, new)
+            for old, new in zip(tensors_of(tensor), tensors_of(stepped), strict=True)
+        ]
+        tensor = like(tensor, kept)
+        states = [
+            state if over else native.apply(state, action)
+            for state, over, action in zip(states, is_over.tolist(), actions, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("connect5", {}, "connect4"),
+        ("connect4", {"rows": 8, "columns": 8}, "at most 64"),
+        ("connect4", {"hight": 6}, "hight"),
+        ("gomoku", {"size": 20}, "from 5 to 19"),
+        ("gomoku", {"rule": "renju"}, "freestyle"),
+    ],
+)
+def test_impossible_games(name: str, options: dict[str, Any], message: str):
+    with pytest.raises(GameError, match=message):
+        make_tensor_game(name, **options)
+
+
+# --- What is no game ----------------------------------------------------------------------------------------------
+
+
+class Countdown:
+    """Two players take one or two from a pile; who takes the last wins. States are dicts, for a change."""
+
+    num_actions = 2
+    num_players = 2
+    observation = (2,)
+
+    def initial(self, batch: int, device: Any = "cpu") -> Any:
+        return {
+            "pile": torch.full((batch,), 7, dtype=torch.int64, device=device),
+            "player": torch.zeros(batch, dtype=torch.int64, device=device),
+        }
+
+    def step(self, state: Any, action: Any) -> Any:
+        return {"pile": torch.clamp_min(state["pile"] - action - 1, 0), "player": 1 - state["player"]}
+
+    def to_play(self, state: Any) -> Any:
+        return state["player"]
+
+    def terminal(self, state: Any) -> Any:
+        return state["pile"] == 0
+
+    def returns(self, state: Any) -> Any:
+        first = torch.where(state["player"] == 1, 1.0, -1.0)
+        return torch.stack([first, -first], 1)
+
+    def legal(self, state: Any) -> Any:
+        return torch.arange(2, device=state["pile"].device) < state["pile"][:, None]
+
+    def observe(self, state: Any) -> Any:
+        return torch.stack([state["pile"], state["player"]], 1).to(torch.float32)
+
+
+def test_a_small_game_of_ones_own():
+    check_game(Countdown())
+
+
+class Branching(Countdown):
+    def step(self, state: Any, action: Any) -> Any:
+        if state["pile"].sum() > 3:
+            return super().step(state, action)
+        return state
+
+
+class Waiting(Countdown):
+    def legal(self, state: Any) -> Any:
+        return torch.arange(2) < state["pile"].max().item()
+
+
+class WrongShape(Countdown):
+    def legal(self, state: Any) -> Any:
+        return super().legal(state)[:, :1]
+
+
+class WrongType(Countdown):
+    def observe(self, state: Any) -> Any:
+        return super().observe(state).to(torch.float64)
+
+
+class Widening(Countdown):
+    def step(self, state: Any, action: Any) -> Any:
+        return {**super().step(state, action), "player": (1 - state["player"]).to(torch.int32)}
+
+
+class ThreePlayers(Countdown):
+    num_players = 3
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (Branching(), r"Branching.step looks at the values of a tensor"),
+        (Waiting(), r"Waiting.legal looks at the values of a tensor"),
+        (WrongShape(), r"WrongShape.legal must return \(3, 2\) torch.bool"),
+        (WrongType(), r"WrongType.observe must return \(3, 2\) torch.float32"),
+        (Widening(), r"Widening.step must return tensors as it got them"),
+        (ThreePlayers(), "two players so far, not 3"),
+        (object(), "it lacks num_actions"),
+    ],
+)
+def test_what_is_no_game(game: Any, message: str):
+    with pytest.raises(GameError, match=message):
+        check_game(game)
+
+
+def test_games_in_cpp_are_sent_to_the_other_engines():
+    with pytest.raises(GameError, match="windrow.tensor.make_game"):
+        check_game(make_game("connect4"))
