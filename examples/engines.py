@@ -27,7 +27,8 @@ LEGEND = """
 K          leaves of one tree in flight at once
 calls      of the evaluator; positions: rows in them; fill: of the rows they had room for
 visits     whether they equal the sequential search's, move by move. With K = 1 they do in every engine, as long as the
-           evaluator's answer for a position does not depend on the batch it is in; K > 1 is a slightly other search."""
+           evaluator's answer for a position does not depend on the batch it is in; K > 1 is a slightly other search. In
+           a game of chance every tree draws for itself: the first one is the sequential search's."""
 HEADER = ("engine", "trees", "K", "simulations", "calls", "positions", "fill", "seconds", "sims/s", "best", "visits")
 
 
@@ -37,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         game = windrow.make_game(options.game)
         state = game.state_from_moves(options.moves)
+        while game.to_play(state) == windrow.CHANCE:
+            state = game.apply(state, game.sample_outcome(state, seed=0))
         windrow.SearchConfig(num_simulations=options.simulations)
         if game.to_play(state) == windrow.TERMINAL:
             raise windrow.FinishedGameError(f"there is nothing to search: the game is over.\n{state}")
@@ -138,37 +141,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def make_network(game: Any) -> Any:
-    """A small policy and value network for boards, or None without PyTorch."""
+    """A small policy and value network, or None without PyTorch."""
     try:
         import torch
-        from torch import nn
     except ImportError:
         return None
-
-    class Network(nn.Module):
-        """One convolution, one hidden layer, two heads."""
-
-        def __init__(self, shape: tuple[int, int, int], num_actions: int) -> None:
-            super().__init__()
-            planes, rows, columns = shape
-            self.trunk = nn.Sequential(
-                nn.Conv2d(planes, 16, 3, padding=1),
-                nn.ReLU(),
-                nn.Flatten(),
-                nn.Linear(16 * rows * columns, 64),
-                nn.ReLU(),
-            )
-            self.policy = nn.Linear(64, num_actions)
-            self.value = nn.Linear(64, 1)
-
-        def forward(self, boards: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            """(logits [K, A], values [K] for the player to move) of boards [K, planes, rows, columns]."""
-            hidden = self.trunk(boards)
-            return self.policy(hidden), torch.tanh(self.value(hidden)).squeeze(-1)
-
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    torch.manual_seed(0)
-    return Network(game.observation, game.num_actions)
+    return windrow.nets.ResNet.for_game(game, channels=16, blocks=1)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ LAYERS = [
     {"_core", "errors"},
     {"numerics"},
     {"games"},
+    {"testing"},
     {"settings"},
     {"evaluators"},
     {"config"},
@@ -58,7 +59,8 @@ OPTIONAL_IMPORTS = {
     "train/tensor_file.py": {"torch", "safetensors"},
 }
 
-CLI_IMPORTS = {"typer", "rich"}
+# The same for folders.
+FOLDER_IMPORTS = {"cli": {"typer", "rich"}, "tensor": {"torch", "triton"}}
 
 HEAVY = [
     "typer",
@@ -123,7 +125,7 @@ def upward_imports(path: Path, tree: ast.Module) -> list[str]:
 
 def foreign_imports(path: Path, tree: ast.Module) -> list[str]:
     """Packages outside the standard library, NumPy and windrow that importing the module at `path` loads."""
-    optional = CLI_IMPORTS if path.parts[0] == "cli" else OPTIONAL_IMPORTS.get(path.as_posix(), set())
+    optional = FOLDER_IMPORTS.get(path.parts[0], set()) | OPTIONAL_IMPORTS.get(path.as_posix(), set())
     allowed = {"numpy", "windrow", *sys.stdlib_module_names, *optional}
     return [
         f"line {node.lineno}: {name}"

@@ -23,7 +23,7 @@ def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_games() -> None:
     document = run_json("games")
     assert [game["name"] for game in document["games"]] == list(windrow.game_names())
-    connect4 = document["games"][0]
+    connect4 = next(game for game in document["games"] if game["name"] == "connect4")
     assert connect4["options"] == {"rows": 6, "columns": 7, "connect": 4}
     assert (connect4["observation"], connect4["num_actions"], connect4["moves"]) == ([2, 6, 7], 7, ["1", "7"])
     code, out, _ = run("games")

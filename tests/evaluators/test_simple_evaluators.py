@@ -308,5 +308,5 @@ def test_impossible_rollouts(num_rollouts: int):
 def test_rollouts_without_a_game():
     with pytest.raises(EvaluatorError, match="does not know the game"):
         RolloutEvaluator().evaluate_states(np.zeros((1, 8), np.uint8))
-    with pytest.raises(EvaluatorError, match="built-in games only"):
+    with pytest.raises(EvaluatorError, match="not a game that windrow knows"):
         RolloutEvaluator().bind("connect4")

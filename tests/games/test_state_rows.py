@@ -65,9 +65,10 @@ def test_an_illegal_move_is_named():
     native = make_game("connect4").native
     start = native.initial_state()
     for actions, problem in (
-        ([3, 3, 3, 3, 3, 3, 3], "action 3 at ply 6 is not a legal move"),
-        ([0, 7], "action 7 at ply 1 is not a legal move"),
-        ([0, 1, 0, 1, 0, 1, 0, 1], "action 1 at ply 7 cannot be played: the game is over"),
+        ([3, 3, 3, 3, 3, 3, 3], "ply 6: action 3 is not a legal move"),
+        ([0, 7], "ply 1: action 7 is not a legal move"),
+        ([0, 2**40], "ply 1: action 1099511627776 is not a legal move"),
+        ([0, 1, 0, 1, 0, 1, 0, 1], "ply 7: the game is over"),
     ):
         with pytest.raises(ValueError, match=problem):
             native.play_many(start, np.array(actions, np.int64))
@@ -87,6 +88,6 @@ def test_rows_of_the_wrong_form_are_refused():
     with pytest.raises(ValueError, match="has 24 bytes, not 3"):
         native.play_many(b"abc", np.zeros(0, np.int64))
     with pytest.raises(TypeError):
-        native.play_many(native.initial_state(), np.array([70_000]))  # would be cut to 16 bits
+        native.play_many(native.initial_state(), np.array([7], np.uint16))
     with pytest.raises(TypeError):
         native.legal_many(np.zeros((2, 24), np.int64))

@@ -74,7 +74,7 @@ def test_a_new_network_knows_nothing(name: str):
     game = make_game(name)
     net = windrow.nets.ResNet.for_game(game, channels=16, blocks=2).eval()
     with torch.no_grad():
-        logits, values = net(torch.from_numpy(random_positions(game, 32).observations))
+        logits, values = call(net, random_positions(game, 32).observations)
     assert logits.shape == (32, game.num_actions) and values.shape == (32,)
     priors = torch.softmax(logits, -1) * game.num_actions
     assert priors.min() > 0.7 and priors.max() < 1.4

@@ -9,6 +9,7 @@ import pytest
 import windrow
 from windrow import ConfigError, SearchConfig, UnknownKeyError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator
+from windrow.games.chance import pass_chance
 from windrow.play import RandomPlayer, SearchPlayer, make_player, parse_game
 from windrow.play.players import MAX_TREES
 from windrow.play.specs import parse_settings, parse_spec, parse_value
@@ -29,8 +30,9 @@ WIN_IN_ONE = CONNECT4.state_from_moves("121214")
 @pytest.mark.parametrize("game", windrow.game_names())
 def test_players_answer_every_position_with_a_legal_move(game: str, spec: str) -> None:
     rules = windrow.make_game(game)
-    first = rules.initial_state()
-    states = [first, *(rules.apply(first, action) for action in rules.legal_actions(first))]
+    first, _ = pass_chance(rules, rules.initial_state(), lambda draw: draw)
+    after = [rules.apply(first, action) for action in rules.legal_actions(first)]
+    states = [first, *(state for state in after if rules.to_play(state) >= 0)]
     player = make_player(rules, spec)
     assert player.name == spec
     for state, action in zip(states, player.choose(states), strict=True):

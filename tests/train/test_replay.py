@@ -227,7 +227,7 @@ def test_records_that_do_not_fit_are_refused_and_change_nothing():
     illegal = np.array([3] * 7, np.uint16)
     bad = {
         "game 41 is not one of connect4": dataclasses.replace(good, initial=b"12345678"),
-        "at ply 6 is not a legal move": GameRecord(
+        "ply 6: action 3 is not a legal move": GameRecord(
             41, illegal, good.initial, np.zeros(7, bool), np.zeros((0, 7), np.float16), np.zeros(7, np.float16),
             good.returns, (0, 0),
         ),

@@ -280,7 +280,8 @@ def test_openings_are_counted_by_position() -> None:
     def played(moves: str, returns: list[float], opening: str = "") -> PlayedGame:
         initial = game.state_from_moves(opening)
         actions = [game.parse_action(move) for move in moves.split()]
-        return PlayedGame(1, 0, initial.data, actions, [0.0] * len(actions), returns, -1)
+        is_action = [True] * len(actions)
+        return PlayedGame(1, 0, initial.data, actions, actions, is_action, [0.0] * len(actions), returns, -1)
 
     b2, a1, c3 = (game.parse_action(move) for move in ("b2", "a1", "c3"))
     games = [
@@ -291,12 +292,12 @@ def test_openings_are_counted_by_position() -> None:
     ]
     counts = count_moves(game, games)
     root, after = game.initial_state(), game.state_from_moves("b2")
-    assert {move: (count.games, count.score) for move, count in counts[root.data].items()} == {
+    assert {move: (count.games, count.score) for move, count in counts[game.hash(root)].items()} == {
         b2: (2, 1.5),
         a1: (1, 0.0),
     }
     # For the second player, who moves here: lost, drawn; won.
-    assert {move: (count.games, count.score) for move, count in counts[after.data].items()} == {
+    assert {move: (count.games, count.score) for move, count in counts[game.hash(after)].items()} == {
         a1: (2, 1.0),
         c3: (1, 0.5),
     }

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from windrow.errors import GameError
 from windrow.evaluators.protocol import Observations, count_rows
-from windrow.games.protocol import TERMINAL
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.python_game import as_core_game
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -49,6 +50,7 @@ class Positions:
 
 def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:
     """`count` unfinished positions from random games; the same for the same game and seed."""
+    game = as_core_game(game)
     draw = random.Random(seed)
     observed: list[Any] = []
     legal = np.zeros((count, game.num_actions), np.bool_)
@@ -58,7 +60,10 @@ def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:
         if num_games > 100 * count:
             raise GameError(f"{game!r} is over before it begins: there are no positions to evaluate")
         state = game.initial_state()
-        while len(observed) < count and game.to_play(state) != TERMINAL:
+        while len(observed) < count and (player := game.to_play(state)) != TERMINAL:
+            if player == CHANCE:
+                state = game.apply(state, game.sample_outcome(state, draw.getrandbits(64)))
+                continue
             actions = list(game.legal_actions(state))
             # Not every position, so that a few games do not fill the sample.
             if draw.random() < 0.25 or not observed:

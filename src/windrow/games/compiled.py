@@ -36,7 +36,7 @@ stay plain Python, and are given the state as a `np.record`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from operator import index
@@ -117,7 +117,7 @@ class CompiledGame(ByteGame):
         return self._replay.record(self._check_own(state))
 
     def explain_fault(self, moves: Sequence[int], root: State) -> str | None:
-        """Why the game failed after `moves` from `root`, found by playing them in plain Python; None if that does not fail."""
+        """Why the game failed after `moves` from `root`: they are played in plain Python. None if nothing fails."""
         return self._replay.explain(self._check_own(root), moves)
 
     # --- Rules: those of the core, with the exception of a method that failed -------------------------------------
@@ -170,7 +170,7 @@ class CompiledGame(ByteGame):
             return super()._sample_outcome(state, seed)
 
     @contextmanager
-    def _in_words(self, method: str, data: bytes, *arguments: int) -> Iterator[None]:
+    def _in_words(self, method: str, data: bytes, *arguments: int) -> Generator[None]:
         try:
             yield
         except RuntimeError as error:
@@ -269,7 +269,7 @@ def compile_game(
             "_boundscheck": boundscheck,
             "_use_cache": cache,
         }
-        return type(CompiledGame)(rules.__name__, (CompiledGame,), body)
+        return cast("type[CompiledGame]", type(rules.__name__, (CompiledGame,), body))
 
     return make if rules is None else make(rules)
 

@@ -6,20 +6,21 @@ import linecache
 import os
 import re
 import tempfile
+import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, TracebackType
+from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from windrow.errors import GameError, MissingExtraError
-from windrow.games.compiled_source import FrozenMethods
+from windrow.games.compiled_source import FrozenMethods, title
 from windrow.games.compiled_wrappers import Facts, function_types, method_types, wrapper_source, wrapper_variables
 
 _ANSWERS = {
@@ -55,7 +56,7 @@ _in_memory: WeakValueDictionary[str, CompiledFunctions] = WeakValueDictionary()
 def compile_functions(
     rules: object, facts: Facts, *, boundscheck: bool, use_cache: bool
 ) -> tuple[CompiledFunctions, str]:
-    """The functions of a game, from memory, from disk or compiled now; and a digest of all that makes them what they are.
+    """The functions of a game, from memory, from disk or compiled now; and a digest of all that they depend on.
 
     Raises:
         GameError: a method cannot be compiled; the message names it and the line.
@@ -66,7 +67,7 @@ def compile_functions(
     frozen = FrozenMethods(rules, jit)
     methods = {name: frozen.method(name) for name in facts.methods}
     source = wrapper_source(facts)
-    settings = (boundscheck, numba.config.BOUNDSCHECK, numba.config.OPT, numba.__version__, np.__version__)
+    settings: Any = (boundscheck, numba.config.BOUNDSCHECK, numba.config.OPT, numba.__version__, np.__version__)
     digest = frozen.digest(source, facts, facts.state.itemsize, settings)
     functions = _in_memory.get(digest)
     if functions is None:
@@ -127,7 +128,8 @@ class _Work:
 
     def compile(self, file: Path | None) -> CompiledFunctions:
         """All functions; `file` has the wrappers, if compiled code is to be kept on disk."""
-        wrappers = wrapper_variables(self._numba, self._facts, self._methods) | {"__name__": __name__}
+        wrappers: dict[str, Any] = wrapper_variables(self._numba, self._facts, self._methods)
+        wrappers["__name__"] = __name__  # numba keeps code on disk only for modules that can be imported
         exec(compile(self._source, file or f"<windrow {self._facts.label}>", "exec"), wrappers)
         types = function_types(self._numba)
         made = {name: self._make(name, wrappers[name], types[name], file) for name in self._facts.functions}
@@ -143,19 +145,11 @@ class _Work:
             if file is not None:
                 # What goes wrong may be the cache: a damaged file, a full disk. Without it, it must be the method.
                 with suppress(Exception):
-                    return self._checked(name, cfunc(signature, cache=True)(wrapper))
+                    return cfunc(signature, cache=True)(wrapper)
             try:
-                return self._checked(name, cfunc(signature)(wrapper))
-            except GameError:
-                raise
+                return cfunc(signature)(wrapper)
             except Exception as error:
                 raise self._explain(name, error) from error
-
-    def _checked(self, name: str, function: Any) -> Any:
-        """The function, if its method answers what it should; one from the cache did."""
-        if function.cache_hits == 0 and name in self._methods:
-            self._check_answer(name)
-        return function
 
     def _check_answer(self, name: str) -> None:
         (signature, *_) = self._methods[name].nopython_signatures
@@ -177,8 +171,8 @@ class _Work:
         return isinstance(answer, types.Integer | types.Boolean)
 
     def _title(self, name: str) -> str:
-        code = self._methods[name].py_func.__code__
-        return f"{self._facts.label}.{name} ({code.co_filename}, line {code.co_firstlineno})"
+        function = self._methods[name].py_func
+        return title(function, function.__code__.co_firstlineno)
 
     def _explain(self, name: str, error: Exception) -> GameError:
         """Which method is to blame for the failure of wrapper `name`, and why."""
@@ -200,15 +194,15 @@ class _Work:
         file, line = _place_of(error) or (code.co_filename, code.co_firstlineno)
         written = linecache.getline(file, line).strip()
         return GameError(
-            f"{self._facts.label}.{name} cannot be compiled ({file}, line {line}): {_shorten(error)}"
+            f"{self._facts.label}.{name} cannot be compiled ({file}:{line}): {_shorten(error)}"
             + (f"\n    {written}" if written else "")
-            + "\nCompiled methods can use numbers, tuples, NumPy arrays and most functions of NumPy and math; see numba's "
-            "documentation."
+            + "\nCompiled methods can use numbers, tuples, NumPy arrays and much of what NumPy does with them; numba's "
+            "documentation lists it."
         )
 
 
 @contextmanager
-def _no_cache_warnings() -> Iterator[None]:
+def _no_cache_warnings() -> Generator[None]:
     """Code that cannot be kept on disk (a table of a megabyte in self, say) is compiled anew every time: no harm."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Cannot cache compiled function")
@@ -222,13 +216,11 @@ def _place_of(error: Exception) -> tuple[str, int] | None:
         return match[1], int(match[2])
     # Some errors are Python's own, out of the middle of numba, and have no place; but numba knew where it was.
     found: Any = getattr(error, "loc", None)
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        for value in step.tb_frame.f_locals.values():
-            place: Any = value if type(value).__name__ == "Loc" else getattr(value, "loc", None)
-            if type(place).__name__ == "Loc":
-                found = place
-        step = step.tb_next
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith("numba."):
+            for value in frame.f_locals.values():
+                place: Any = getattr(value, "loc", None)
+                found = place if type(place).__name__ == "Loc" else found
     return (found.filename, found.line) if found is not None else None
 
 

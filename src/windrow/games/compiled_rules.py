@@ -119,7 +119,7 @@ def _count(rules: Any, fact: str, low: int, high: int, *, default: int | None = 
 def _read_observation(rules: Any) -> Mapping[str, Shape]:
     label, declared = f"{type(rules).__name__}.observation", getattr(rules, "observation", None)
     is_named = isinstance(declared, Mapping)
-    parts = cast("Mapping[Any, Any]", declared) if is_named else {"observation": declared}
+    parts: Mapping[Any, Any] = cast("Mapping[Any, Any]", declared) if is_named else {"observation": declared}
     shapes: dict[str, Shape] = {}
     for part, shape in parts.items():
         try:
@@ -131,7 +131,7 @@ def _read_observation(rules: Any) -> Mapping[str, Shape]:
     if not shapes:
         raise GameError(f"{label} has no parts")
     given = list(inspect.signature(getattr(rules.observe, "py_func", rules.observe)).parameters)[-len(shapes) - 1 :]
-    if is_named and given[1:] != list(shapes) or len(given) != len(shapes) + 1:
+    if (is_named and given[1:] != list(shapes)) or len(given) != len(shapes) + 1:
         call = f"def observe(self, state, {', '.join(shapes)})"
         raise GameError(f"{type(rules).__name__}.observe must be given every part of the observation: write {call}")
     return shapes

@@ -12,12 +12,14 @@ and line numbers stay those of the class, so that errors point to what its autho
 from __future__ import annotations
 
 import ast
+import builtins
 import dis
 import hashlib
 import linecache
 import pickle
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
@@ -96,10 +98,13 @@ class FrozenMethods:
         if not is_method:
             self._describe(tuple(_enclosed(function).values()))
         for name, line in _global_names(code).items():
-            user = f"{function.__qualname__} ({code.co_filename}, line {line})"
+            user = title(function, line)
             if name.startswith("self."):
                 variables[name] = self._attribute(name.removeprefix("self."), user)
-            elif name in variables:
+            elif name not in variables:
+                if not hasattr(builtins, name):
+                    raise GameError(f"{user} uses {name}, which is not defined")
+            else:
                 self._note("is", name)
                 variables[name] = self._freeze(variables[name], f"{user} uses {name}, which", code.co_names)
         return compiled
@@ -108,7 +113,8 @@ class FrozenMethods:
         """The value as compiled code takes it."""
         if isinstance(value, _MUTABLE):
             raise GameError(
-                f"{label} is a {type(value).__name__}; compiled methods can use numbers, strings, tuples and NumPy arrays"
+                f"{label} is a {type(cast('object', value)).__name__}; compiled methods can use numbers, strings, "
+                "tuples and NumPy arrays"
             )
         if isinstance(value, FunctionType) and _package_of(value) not in _KNOWN_PACKAGES:
             return self._compile(value, value)
@@ -120,13 +126,16 @@ class FrozenMethods:
                     self._describe(getattr(value, name, None))
             return value
         self._describe(value)
-        return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value
+        if isinstance(value, np.ndarray) and cast("np.ndarray[Any, Any]", value).ndim:
+            return np.ascontiguousarray(cast("Any", value))
+        return value
 
     def _describe(self, value: Any) -> None:
         """Note a value in the digest."""
         function: Any = getattr(value, "py_func", value)  # compiled by numba
         if isinstance(value, np.ndarray | np.generic):
-            self._note(str(value.dtype), value.shape, value.tobytes())
+            array = cast("np.ndarray[Any, Any]", value)
+            self._note(str(array.dtype), array.shape, array.tobytes())
         elif isinstance(value, tuple):
             items = cast("tuple[Any, ...]", value)
             self._note(type(items).__qualname__, len(items))
@@ -172,7 +181,7 @@ def without_self(function: FunctionType) -> CodeType:
     node = _find_source(function)
     parameters = [*node.args.posonlyargs, *node.args.args]
     if not parameters:
-        raise GameError(f"{_place(function, node)} has no parameter self")
+        raise GameError(f"{title(function, node.lineno)} has no parameter self")
     (node.args.posonlyargs or node.args.args).pop(0)
     changed = ast.fix_missing_locations(_TakeSelf(function, parameters[0].arg).visit(node))
     # What stands in the head of the function is evaluated where the class is defined, not here.
@@ -199,8 +208,8 @@ class _TakeSelf(ast.NodeTransformer):
             return self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             raise GameError(
-                f"{_place(self._function, node)} changes self.{node.attr}: what a compiled game has in self stays as it "
-                "was when the game was made. What changes from position to position belongs into the state"
+                f"{title(self._function, node.lineno)} changes self.{node.attr}: what self has stays as it was when "
+                "the game was made. What changes from position to position belongs into the state"
             )
         is_private = node.attr.startswith("__") and not node.attr.endswith("__")
         name = f"_{self._owner}{node.attr}" if is_private else node.attr
@@ -209,11 +218,11 @@ class _TakeSelf(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == self._name:
             raise GameError(
-                f"{_place(self._function, node)} uses self by itself; compiled methods can only use self.something"
+                f"{title(self._function, node.lineno)} uses self as such; compiled methods can only use self.something"
             )
         if node.id in ("super", "__class__"):
             raise GameError(
-                f"{_place(self._function, node)} uses {node.id}, which cannot be compiled; call self.something"
+                f"{title(self._function, node.lineno)} uses {node.id}, which cannot be compiled; call self.something"
             )
         return node
 
@@ -232,25 +241,25 @@ def _find_source(function: FunctionType) -> ast.FunctionDef:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
-    reason = "has changed since it was loaded" if text else "cannot be found"
+    reason = "is not what was loaded" if text else "cannot be found"
     raise GameError(
-        f"{function.__qualname__} cannot be compiled: its source ({code.co_filename}, line {code.co_firstlineno}) {reason}. "
-        "A compiled game is a class in a file or a notebook, its methods written with def"
+        f"{title(function, code.co_firstlineno)} cannot be compiled: its source {reason}. A compiled game is a class in "
+        "a file or a notebook, with methods written with def"
     )
 
 
-def _place(function: FunctionType, node: Any) -> str:
-    return f"{function.__qualname__} ({function.__code__.co_filename}, line {node.lineno})"
+def title(function: FunctionType, line: int) -> str:
+    """A function and a line of its file, for errors."""
+    name = function.__qualname__.rpartition("<locals>.")[2]
+    return f"{name} ({function.__code__.co_filename}:{line})"
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
     """The variables of enclosing functions, with what they hold now."""
     variables: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
+        with suppress(ValueError):  # not assigned yet
             variables[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
     return variables
 
 

@@ -1,4 +1,4 @@
-"""What stands between the core and the compiled methods of a class: one wrapper per function of `GameTable` (cpp/game.h).
+"""What stands between the core and the methods of a class: one wrapper per function of `GameTable` (cpp/game.h).
 
 A wrapper turns pointers into records and arrays, and an exception into `FAILED`, since none can travel through C. It
 also does what is easily forgotten: memory that a method is to fill is zero before; who is not to move has no legal
@@ -42,35 +42,35 @@ _PARAMETERS = {
 }
 _BODIES = {
     "initial_state": """
-        clear(carray(state, NUM_WORDS, uint64))
+        carray(state, NUM_WORDS, uint64)[:] = 0
         rules_initial_state(record)""",
     "to_play": """
-        answer = rules_to_play(record)""",
+        answer = number(rules_to_play(record))""",
     "legal_actions": """
         if rules_to_play(record) >= 0:
-            answer = rules_legal_actions(record, carray(actions, MAX_LEGAL_ACTIONS))
+            answer = number(rules_legal_actions(record, carray(actions, MAX_LEGAL_ACTIONS)))
             if answer < 0 or answer > MAX_LEGAL_ACTIONS:
                 answer = FAILED""",
     "apply": """
         rules_apply(record, move)""",
     "returns": """
         results = carray(values, NUM_PLAYERS)
-        clear(results)
+        results[:] = 0
         rules_returns(record, results)""",
     "chance_outcomes": """
         room = carray(outcomes, MAX_OUTCOMES), carray(probabilities, MAX_OUTCOMES)
         if rules_to_play(record) == CHANCE:
-            answer = rules_chance_outcomes(record, room[0], room[1])
+            answer = number(rules_chance_outcomes(record, room[0], room[1]))
             if answer < 0 or answer > MAX_OUTCOMES:
                 answer = FAILED""",
     "sample_outcome": """
-        carray(outcome, 1)[0] = rules_sample_outcome(record, int64(seed >> uint64(1)))""",
+        carray(outcome, 1)[0] = number(rules_sample_outcome(record, int64(seed >> uint64(1))))""",
     "hash": """
         finish(absorb(START, rules_hash(record)), carray(words, 2))""",
     "hash of bytes": """
         finish(absorb(START, carray(state, NUM_WORDS, uint64)), carray(words, 2))""",
     "apply if it can happen": """
-        if rules_to_play(record) == CHANCE and not rules_can_happen(record, move):
+        if rules_to_play(record) == CHANCE and not number(rules_can_happen(record, move)):
             answer = FAILED
         else:
             rules_apply(record, move)""",
@@ -130,7 +130,7 @@ def wrapper_source(facts: Facts) -> str:
 
 
 def _observe_body(facts: Facts) -> str:
-    lines = [f"floats = carray(row, {sum(map(prod, facts.observation.values()))})", "clear(floats)"]
+    lines = [f"floats = carray(row, {sum(map(prod, facts.observation.values()))})", "floats[:] = 0"]
     arguments: list[str] = []
     start = 0
     for number, shape in enumerate(facts.observation.values()):
@@ -211,10 +211,17 @@ def _native_functions(numba: Any) -> dict[str, Any]:
 
         return pointer(pointer, count), generate
 
-    @numba.njit
-    def clear(array: Any) -> None:
-        for place in range(len(array)):  # quicker to compile than a slice
-            array[place] = 0
+    def number(value: Any) -> Any: ...
+
+    # Not for None and floats: a method that returns those does not compile, and what does not compile is not kept.
+    @extending.overload(number)
+    def choose_number(value: Any) -> Any:
+        def convert(value: Any) -> Any:
+            return np.int64(value)
+
+        if isinstance(value, types.Optional):  # numba would try again with what is inside
+            raise numba.core.errors.NumbaTypeError("a number is needed on every way")
+        return convert if isinstance(value, types.Integer | types.Boolean) else None
 
     @numba.njit
     def turn(word: Any, count: int) -> Any:
@@ -258,4 +265,4 @@ def _native_functions(numba: Any) -> dict[str, Any]:
         words[0] = mix(hashes[0] + turn(hashes[1], 17))
         words[1] = mix(hashes[1] ^ turn(hashes[0], 41))
 
-    return {"skip": skip, "clear": clear, "absorb": absorb, "finish": finish, "START": (low, high)}
+    return {"skip": skip, "number": number, "absorb": absorb, "finish": finish, "START": (low, high)}

@@ -143,7 +143,7 @@ class CoreGame(ABC):
             raise GameError(f"chance is not to move here:\n{state}")
         if self.chance == "sampled":
             return self._sample_outcome(state, seed)
-        left = seed / 2**64
+        left = _mixed(seed) / 2**64
         outcomes = self.chance_outcomes(state)
         for outcome, probability in outcomes:
             left -= probability
@@ -476,6 +476,14 @@ class ByteGame(CoreGame):
     def unpack_start(self, data: bytes) -> State:
         """The state that `pack_start` packed."""
         return State(self, data)
+
+
+def _mixed(seed: int) -> int:
+    """64 bits in which those of the seed are spread (the finalizer of SplitMix64), so that 1, 2, 3 will do as seeds."""
+    word = (seed + 0x9E3779B97F4A7C15) % 2**64
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+    return word ^ word >> 31
 
 
 def _skip_separators(text: str, position: int) -> int:

@@ -94,7 +94,7 @@ class PositionChecker:
             method, answers = difference
             seen = f"asked twice about the same state it gave {answers}"
             twice = f"print(game.{method}(state), game.{method}(state))"
-            self._subject.fault("randomness", method, seen, moves, twice)
+            self._subject.fault("hash" if method == "hash" else "randomness", method, seen, moves, twice)
         return view
 
     def _expect_same(self, before: Any, state: Any, method: str, moves: Sequence[int], move: int | None = None) -> bool:
