@@ -134,7 +134,9 @@ void Tree::advance(int64_t move) {
 // fault of the game leaves the present tree as it is.
 void Tree::plant(Ref parent, int64_t move) {
   float values[kMaxPlayers];
-  const Node root = describe(parent, move, values);
+  Node root{};
+  root.parent = kNone;
+  describe(root, parent, move, values);
   uproot();
   root_ = place(root, values);
 }
@@ -165,23 +167,42 @@ void Tree::drop_scratch() {
 Ref Tree::make_child(Ref parent, int32_t edge, int64_t move) {
   // Room for the largest possible one, so that a game is not asked for nothing.
   if (largest_new_lines_ > quota_lines_ - used_lines_) return kNone;
-  play(parent, move);
-  float values[kMaxPlayers];
-  Node made = describe(parent, move, values);
+  Node made{};
   made.parent = parent;
   made.parent_edge = static_cast<uint16_t>(edge);
+  play(parent, move);
+  float values[kMaxPlayers];
+  describe(made, parent, move, values);
   const Ref ref = place(made, values);
   children_of(node(parent))[edge] = ref;
   return ref;
 }
 
-// What the game says of the state in scratch_, which `move` led to from `parent`. Its actions or outcomes are left in
+// Writes what the game says of the state in scratch_, which `move` led to from `parent`. Actions or outcomes are left in
 // legal_, the probabilities of outcomes in probabilities_, the results of a finished game in `values`.
-Node Tree::describe(Ref parent, int64_t move, float* values) {
-  Node made{};
-  made.parent = kNone;
+void Tree::describe(Node& made, Ref parent, int64_t move, float* values) {
+  const int32_t player = game_->to_play(game_->self, scratch_.data());
+  if (player < 0 || player >= game_->num_players) [[unlikely]] {
+    return describe_rest(made, player, parent, move, values);
+  }
+  // Nearly every position: a player is to move, and may.
+  made.to_play = static_cast<int8_t>(player);
+  const int32_t count = game_->legal_actions(game_->self, scratch_.data(), legal_.data());
+  if (count < 1 || count > game_->max_legal_actions || !is_ascending(count, game_->num_actions)) [[unlikely]] {
+    return describe_rest(made, player, parent, move, values);
+  }
+  made.num_edges = static_cast<uint16_t>(count);
+}
+
+bool Tree::is_ascending(int32_t count, int32_t limit) const {
+  bool is_ascending = legal_[0] >= 0 && legal_[static_cast<size_t>(count) - 1] < limit;
+  for (size_t i = 1; i < static_cast<size_t>(count); ++i) is_ascending &= legal_[i - 1] < legal_[i];
+  return is_ascending;
+}
+
+// Where no player is to move, and faults of the game.
+void Tree::describe_rest(Node& made, int32_t player, Ref parent, int64_t move, float* values) {
   try {
-    const int32_t player = game_->to_play(game_->self, scratch_.data());
     if (player == kFailed) throw std::runtime_error("to_play: " + why_failed(*game_));
     if (player < kTerminal || player >= game_->num_players) {
       throw std::runtime_error("to_play gave " + std::to_string(player) + "; there are players 0 to " +
@@ -202,7 +223,6 @@ Node Tree::describe(Ref parent, int64_t move, float* values) {
     }
     throw GameFault(error.what(), index_, std::move(path));
   }
-  return made;
 }
 
 void Tree::describe_end(Node& made, float* values) {
@@ -246,9 +266,7 @@ void Tree::describe_moves(Node& made) {
     throw std::runtime_error(std::string(method) + " gave " + std::to_string(count) + ", not 1 to " +
                              std::to_string(most));
   }
-  bool is_ascending = legal_[0] >= 0 && legal_[static_cast<size_t>(count) - 1] < limit;
-  for (size_t i = 1; i < static_cast<size_t>(count); ++i) is_ascending &= legal_[i - 1] < legal_[i];
-  if (!is_ascending) {
+  if (!is_ascending(count, limit)) {
     throw std::runtime_error(std::string(method) + " are not ascending numbers below " + std::to_string(limit));
   }
   made.num_edges = static_cast<uint16_t>(count);
@@ -271,11 +289,13 @@ Ref Tree::place(const Node& made, const float* values) {
   Node& placed = node(ref);
   placed = made;
   std::memcpy(state_of(ref), scratch_.data(), static_cast<size_t>(game_->state_bytes));
-  if (made.is_open) clear_edges(placed);
   if (!is_table(made)) {
     uint16_t* actions = actions_of(placed);
     for (int32_t edge = 0; edge < made.num_edges; ++edge) actions[edge] = static_cast<uint16_t>(legal_[edge]);
-    if (made.kind == NodeKind::kOfChance) std::copy_n(probabilities_.begin(), made.num_edges, priors_of(placed));
+  }
+  if (made.kind == NodeKind::kOfChance) {
+    clear_edges(placed);
+    if (!is_table(made)) std::copy_n(probabilities_.begin(), made.num_edges, priors_of(placed));
   }
   if (has_vectors()) {
     std::fill_n(block_of(placed).value_sums(), num_values(), 0.0);

@@ -462,7 +462,9 @@ class Tree {
   Ref allocate(size_t lines);
   void play(Ref parent, int64_t move);
   void drop_scratch();
-  Node describe(Ref parent, int64_t move, float* values);
+  void describe(Node& made, Ref parent, int64_t move, float* values);
+  void describe_rest(Node& made, int32_t player, Ref parent, int64_t move, float* values);
+  bool is_ascending(int32_t count, int32_t limit) const;
   void describe_end(Node& made, float* values);
   void describe_moves(Node& made);
   Ref place(const Node& made, const float* values);

@@ -23,7 +23,7 @@ class SearchResult:
     prior: [A] the evaluator's policy, with the root's noise if there was any; uniform while there is none.
     q: [A] mean value of each action for the player to move; 0 where it was never tried.
     value: mean value of the position for the player to move.
-    values: [players] the same for every player.
+    player_values: [players] the same for every player, if one value does not say it all; see `values`.
     principal_variation: the most visited line, as actions; it ends where chance is to move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
     chosen_action: with a Gumbel root, the action that survived the halving; None with a PUCT root.
@@ -36,7 +36,7 @@ class SearchResult:
     prior: FloatArray
     q: FloatArray
     value: float
-    values: FloatArray
+    player_values: FloatArray | None
     principal_variation: list[int]
     temperature: float
     improved_policy: FloatArray | None
@@ -44,6 +44,14 @@ class SearchResult:
     random_key: tuple[int, int, int]
     """(seed, tree, move): whose random numbers `sample_action` draws."""
     stats: SearchStats
+
+    @property
+    def values(self) -> FloatArray:
+        """[players] mean value of the position for every player."""
+        if self.player_values is not None:
+            return self.player_values
+        others = [self.value if player == self.game.to_play(self.state) else -self.value for player in range(2)]
+        return np.array(others[: self.game.num_players], np.float32)
 
     @property
     def best_action(self) -> int:

@@ -287,7 +287,7 @@ class Search:
             total_s=perf_counter() - start,
         )
         visits, priors, qs, values = forest.roots(self._trees)
-        by_player = self._values_by_player(values)
+        by_player = forest.player_values(self._trees) if self.game.num_values > 1 else None
         lines = forest.lines(self._trees)
         improved, chosen = forest.gumbel_roots(self._trees) if self.config.root == "gumbel" else (None, None)
         results = [
@@ -298,7 +298,7 @@ class Search:
                 prior=priors[tree],
                 q=qs[tree],
                 value=value,
-                values=by_player[tree],
+                player_values=None if by_player is None else by_player[tree],
                 principal_variation=lines[tree],
                 temperature=self.config.temperature,
                 improved_policy=None if improved is None else improved[tree],
@@ -309,17 +309,6 @@ class Search:
             for tree, (state, value) in enumerate(zip(self._states, values.tolist(), strict=True))
         ]
         return results[0] if self._is_single else results
-
-    def _values_by_player(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """[trees, players] the roots' values; `values` [trees] are for the players to move there."""
-        assert self._forest is not None
-        if self.game.num_values > 1:
-            return self._forest.player_values(self._trees)
-        if self.game.num_players == 1:
-            return values[:, None]
-        movers = np.array([self.game.to_play(state) for state in self._states])
-        first = np.where(movers == 0, values, -values)
-        return np.stack([first, -first], axis=1)
 
     def _plant(self, states: Any) -> None:
         """Make `states` the roots of fresh trees."""
