@@ -58,8 +58,8 @@ size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_
   if (num_trees < 1) throw std::invalid_argument("a forest needs at least one tree");
   if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
   if (game.num_players < 1 || game.num_players > kMaxPlayers) {
-    throw std::invalid_argument("games of " + std::to_string(game.num_players) + " players cannot be searched; at most " +
-                                std::to_string(kMaxPlayers));
+    throw std::invalid_argument("games of " + std::to_string(game.num_players) +
+                                " players cannot be searched; at most " + std::to_string(kMaxPlayers));
   }
   if (game.num_values != game.num_players && (game.num_values != 1 || game.num_players > 2)) {
     throw std::invalid_argument("the game's num_values cannot be: 1 with one or two players, else one per player");
@@ -96,10 +96,19 @@ void Forest::uproot(int32_t tree) {
   is_finished_[static_cast<size_t>(tree)] = 0;
 }
 
-void Forest::advance(int32_t tree, int64_t move) {
-  Tree& moved = idle_tree(tree, "advance");
-  if (!moved.is_planted()) throw std::logic_error("cannot advance a tree that has no root");
-  moved.advance(move);
+void Forest::advance(std::span<const int32_t> trees, std::span<const int64_t> moves) {
+  size_t num_prepared = 0;
+  try {
+    for (; num_prepared < trees.size(); ++num_prepared) {
+      Tree& tree = idle_tree(trees[num_prepared], "advance");
+      if (!tree.is_planted()) throw std::logic_error("cannot advance a tree that has no root");
+      tree.prepare_advance(moves[num_prepared]);
+    }
+  } catch (...) {
+    for (size_t i = 0; i < num_prepared; ++i) trees_[static_cast<size_t>(trees[i])].abandon_advance();
+    throw;
+  }
+  for (const int32_t tree : trees) trees_[static_cast<size_t>(tree)].finish_advance();
 }
 
 void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version) {

@@ -112,7 +112,9 @@ class Forest {
   // Empties tree `tree`: nothing is selected from it until it is planted again.
   void uproot(int32_t tree);
   // Moves a root along an action or an outcome of chance; the statistics below it stay.
-  void advance(int32_t tree, int64_t move);
+  void advance(int32_t tree, int64_t move) { advance(std::span(&tree, 1), std::span(&move, 1)); }
+  // The same for many trees: all of them, or none and an exception.
+  void advance(std::span<const int32_t> trees, std::span<const int64_t> moves);
   // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next
   // `num_simulations` simulations of each are its budget. `move` counts the searches so far: with the seed and the
   // tree it is the key of the search's random numbers.
@@ -128,13 +130,15 @@ class Forest {
 
   // Gathers from the trees of [first, last) that have something left to do, taking turns from call to call, until
   // another round might not fit into `max_leaves` rows; at least one tree. `observations` has room for
-  // `rows_needed(max_leaves)` rows, or is null: then none are written. A batch of no rows is already complete: every tree of the range has used up its
-  // budget, waits for a batch that is out, or has done many simulations that need no evaluation (`has_work` tells).
+  // `rows_needed(max_leaves)` rows, or is null: then none are written. A batch of no rows is already complete: every
+  // tree of the range has used up its budget, waits for a batch that is out, or has done many simulations that need no
+  // evaluation (`has_work` tells).
   Batch& select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations);
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
-  // logits [rows, A], values [rows, num_values], the player to move first. Throws BadEvaluation, having cancelled the batch, if a
-  // legal logit or a value is not finite, or a value is outside [-1, 1] by more than the rounding of half precision.
+  // logits [rows, A], values [rows, num_values], the player to move first. Throws BadEvaluation, having cancelled the
+  // batch, if a legal logit or a value is not finite, or a value is outside [-1, 1] by more than the rounding of half
+  // precision.
   void complete(Batch& batch, const float* logits, const float* values);
   void cancel(Batch& batch);
   void cancel_all();

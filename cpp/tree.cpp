@@ -115,7 +115,7 @@ void Tree::uproot() {
   root_ = kNone;
 }
 
-void Tree::advance(int64_t move) {
+void Tree::prepare_advance(int64_t move) {
   const Node& root = node(root_);
   if (root.kind == NodeKind::kOver) throw std::invalid_argument("the game is over");
   if (!is_table(root)) {
@@ -124,19 +124,28 @@ void Tree::advance(int64_t move) {
       throw std::invalid_argument(root.kind == NodeKind::kOfChance ? "not a possible outcome" : "not a legal action");
     }
   }
-  const Ref child = child_under(root_, move);
-  if (child != kNone) return keep_subtree(child);
+  next_root_ = child_under(root_, move);
+  if (next_root_ != kNone) return;
   play(root_, move);
-  plant(root_, move);
+  prepared_ = Node{};
+  prepared_.parent = kNone;
+  describe(prepared_, root_, move, values_);
 }
 
-// Makes the state in scratch_, which lies below `parent` in the present tree or nowhere, the root of an empty one. A
-// fault of the game leaves the present tree as it is.
-void Tree::plant(Ref parent, int64_t move) {
-  float values[kMaxPlayers];
-  Node root{};
-  root.parent = kNone;
-  describe(root, parent, move, values);
+void Tree::finish_advance() {
+  if (next_root_ != kNone) {
+    keep_subtree(next_root_);
+  } else {
+    plant(prepared_, values_);
+  }
+}
+
+void Tree::abandon_advance() {
+  if (next_root_ == kNone) drop_scratch();
+}
+
+// Makes the state in scratch_, described by `root`, the root of an empty tree.
+void Tree::plant(const Node& root, const float* values) {
   uproot();
   root_ = place(root, values);
 }
@@ -178,18 +187,18 @@ Ref Tree::make_child(Ref parent, int32_t edge, int64_t move) {
   return ref;
 }
 
-// Writes what the game says of the state in scratch_, which `move` led to from `parent`. Actions or outcomes are left in
-// legal_, the probabilities of outcomes in probabilities_, the results of a finished game in `values`.
+// Writes what the game says of the state in scratch_, which `move` led to from `parent`. Actions or outcomes are left
+// in legal_, the probabilities of outcomes in probabilities_, the results of a finished game in `values`.
 void Tree::describe(Node& made, Ref parent, int64_t move, float* values) {
   const int32_t player = game_->to_play(game_->self, scratch_.data());
   if (player < 0 || player >= game_->num_players) [[unlikely]] {
-    return describe_rest(made, player, parent, move, values);
+    return describe_rest(made, player, 0, parent, move, values);
   }
   // Nearly every position: a player is to move, and may.
   made.to_play = static_cast<int8_t>(player);
   const int32_t count = game_->legal_actions(game_->self, scratch_.data(), legal_.data());
   if (count < 1 || count > game_->max_legal_actions || !is_ascending(count, game_->num_actions)) [[unlikely]] {
-    return describe_rest(made, player, parent, move, values);
+    return describe_rest(made, player, count, parent, move, values);
   }
   made.num_edges = static_cast<uint16_t>(count);
 }
@@ -200,8 +209,8 @@ bool Tree::is_ascending(int32_t count, int32_t limit) const {
   return is_ascending;
 }
 
-// Where no player is to move, and faults of the game.
-void Tree::describe_rest(Node& made, int32_t player, Ref parent, int64_t move, float* values) {
+// Where no player is to move, and faults of the game. `num_actions` is what legal_actions gave if one is.
+void Tree::describe_rest(Node& made, int32_t player, int32_t num_actions, Ref parent, int64_t move, float* values) {
   try {
     if (player == kFailed) throw std::runtime_error("to_play: " + why_failed(*game_));
     if (player < kTerminal || player >= game_->num_players) {
@@ -212,7 +221,7 @@ void Tree::describe_rest(Node& made, int32_t player, Ref parent, int64_t move, f
     if (player == kTerminal) {
       describe_end(made, values);
     } else {
-      describe_moves(made);
+      describe_moves(made, num_actions);
     }
   } catch (const std::runtime_error& error) {
     drop_scratch();
@@ -242,7 +251,7 @@ void Tree::describe_end(Node& made, float* values) {
   made.value = values[0];
 }
 
-void Tree::describe_moves(Node& made) {
+void Tree::describe_moves(Node& made, int32_t num_actions) {
   const void* state = scratch_.data();
   const bool is_chance = made.to_play == kChance;
   if (is_chance) {
@@ -257,9 +266,8 @@ void Tree::describe_moves(Node& made) {
   const char* const method = is_chance ? "chance_outcomes" : "legal_actions";
   const int32_t most = is_chance ? game_->max_outcomes : game_->max_legal_actions;
   const int32_t limit = is_chance ? kMaxActions + 1 : game_->num_actions;
-  const int32_t count = is_chance
-                            ? game_->chance_outcomes(game_->self, state, legal_.data(), probabilities_.data())
-                            : game_->legal_actions(game_->self, state, legal_.data());
+  const int32_t count =
+      is_chance ? game_->chance_outcomes(game_->self, state, legal_.data(), probabilities_.data()) : num_actions;
   if (count == kFailed) throw std::runtime_error(std::string(method) + ": " + why_failed(*game_));
   if (count == 0 && !is_chance) throw std::runtime_error("the position is not finished but has no legal action");
   if (count < 1 || count > most) {

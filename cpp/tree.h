@@ -142,7 +142,11 @@ class Tree {
   void reset(const void* state) {
     std::memcpy(scratch_.data(), state, static_cast<size_t>(game_->state_bytes));
     if (game_->retain != nullptr) game_->retain(game_->self, scratch_.data());
-    plant(kNone, 0);
+    float values[kMaxPlayers];
+    Node root{};
+    root.parent = kNone;
+    describe(root, kNone, 0, values);
+    plant(root, values);
   }
 
   // Forgets everything.
@@ -190,8 +194,11 @@ class Tree {
   }
 
   // Moves the root to the child under `move`, an action or an outcome of chance, keeping its subtree. A child never
-  // reached becomes a fresh root.
-  void advance(int64_t move);
+  // reached becomes a fresh root. In two steps, so that many trees move together or not at all: what can go wrong goes
+  // wrong in the first, which changes nothing; then one of the other two follows.
+  void prepare_advance(int64_t move);
+  void finish_advance();
+  void abandon_advance();
 
   // --- Walking down --------------------------------------------------------------------------------------------
 
@@ -237,8 +244,8 @@ class Tree {
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
   }
 
-  // The same from elsewhere: `fetch(count, priors, values)` writes what it knows of a leaf, or returns false. The values
-  // [num_values] are kept in the node until `expand`, which is then given none.
+  // The same from elsewhere: `fetch(count, priors, values)` writes what it knows of a leaf, or returns false. The
+  // values [num_values] are kept in the node until `expand`, which is then given none.
   template <class Fetch>
   bool fetch_priors(Ref leaf, const Fetch& fetch) {
     Node& at = node(leaf);
@@ -463,13 +470,13 @@ class Tree {
   void play(Ref parent, int64_t move);
   void drop_scratch();
   void describe(Node& made, Ref parent, int64_t move, float* values);
-  void describe_rest(Node& made, int32_t player, Ref parent, int64_t move, float* values);
+  void describe_rest(Node& made, int32_t player, int32_t num_actions, Ref parent, int64_t move, float* values);
   bool is_ascending(int32_t count, int32_t limit) const;
   void describe_end(Node& made, float* values);
-  void describe_moves(Node& made);
+  void describe_moves(Node& made, int32_t num_actions);
   Ref place(const Node& made, const float* values);
   void clear_edges(Node& opened);
-  void plant(Ref parent, int64_t move);
+  void plant(const Node& root, const float* values);
   Ref make_child(Ref parent, int32_t edge, int64_t move);
   Ref follow_outcome(Ref at, int64_t outcome);
   Outcome outcome_of(const Node& chance, int32_t edge) const;
@@ -498,6 +505,11 @@ class Tree {
   std::vector<uint64_t> scratch_;      // the state of a node in the making, owned by it until it is placed
   std::vector<int32_t> legal_;         // scratch: its actions, or its outcomes
   std::vector<double> probabilities_;  // scratch: of its outcomes
+
+  // Between prepare_advance and what follows it.
+  Ref next_root_ = kNone;        // the child that is there, else:
+  Node prepared_{};              // a new one, its state in scratch_
+  float values_[kMaxPlayers]{};  // and its results, if the game is over there
 
   Ref root_ = kNone;
   GumbelRoot gumbel_;

@@ -107,5 +107,6 @@ void bind_foreign_game(nb::module_& m) {
       "name"_a, "facts"_a, "functions"_a, "observation"_a, "symmetries"_a, "owner"_a,
       nb::sig("def foreign_game(name: str, facts: dict[str, int], functions: dict[str, int], observation: list[tuple["
               "str, list[int]]], symmetries: list[tuple[list[int], list[int]]], owner: object) -> NativeGame"),
-      "A game of compiled functions, by their addresses; see cpp/game.h for their signatures. `owner` keeps them alive.");
+      "A game of compiled functions, by their addresses; see cpp/game.h for their signatures. `owner` keeps them "
+      "alive.");
 }

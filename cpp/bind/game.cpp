@@ -135,7 +135,8 @@ void play(const NativeGame& self, void* state, int64_t move, std::vector<int32_t
   const int32_t player = checked(self, "to_play", rules.to_play(rules.self, state));
   if (player == windrow::kChance) {
     if (rules.apply(rules.self, state, move) == windrow::kFailed) {
-      throw std::invalid_argument("outcome " + std::to_string(move) + " is not possible: " + windrow::why_failed(rules));
+      throw std::invalid_argument("outcome " + std::to_string(move) +
+                                  " is not possible: " + windrow::why_failed(rules));
     }
     return;
   }
@@ -172,9 +173,9 @@ std::pair<Vector<int32_t>, Vector<double>> chance_outcomes(const NativeGame& sel
   check_chance(self, copy);
   NewVector<int32_t> outcomes(table(self).max_outcomes);
   NewVector<double> probabilities(table(self).max_outcomes);
-  const int32_t count = checked(
-      self, "chance_outcomes",
-      table(self).chance_outcomes(table(self).self, copy.get(), outcomes.data.get(), probabilities.data.get()));
+  const int32_t count =
+      checked(self, "chance_outcomes",
+              table(self).chance_outcomes(table(self).self, copy.get(), outcomes.data.get(), probabilities.data.get()));
   outcomes.size = probabilities.size = static_cast<size_t>(count);
   return {outcomes.to_python(), probabilities.to_python()};
 }
@@ -217,8 +218,7 @@ std::pair<Vector<int32_t>, Vector<int32_t>> symmetry(const NativeGame& self, int
   }
   NewVector<int32_t> actions(table(self).num_actions);
   NewVector<int32_t> observation(table(self).observation_floats);
-  checked(self, "symmetry",
-          table(self).symmetry(table(self).self, index, actions.data.get(), observation.data.get()));
+  checked(self, "symmetry", table(self).symmetry(table(self).self, index, actions.data.get(), observation.data.get()));
   return {actions.to_python(), observation.to_python()};
 }
 
@@ -366,8 +366,9 @@ void bind_game(nb::module_& m) {
       .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
       .def("render", &render, "state"_a, "The position as text.")
       .def("action_name", &action_name, "action"_a, "The name people use for `action`.")
-      .def("outcome_name", [](const NativeGame& self, int64_t outcome) { return self.game->outcome_name(outcome); },
-           "outcome"_a, "The name people use for an outcome of chance.")
+      .def(
+          "outcome_name", [](const NativeGame& self, int64_t outcome) { return self.game->outcome_name(outcome); },
+          "outcome"_a, "The name people use for an outcome of chance.")
       .def("parse_outcome", &parse_outcome, "text"_a, "As `parse_action`, for outcomes of chance.")
       .def("parse_action", &parse_action, "text"_a,
            "The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.");

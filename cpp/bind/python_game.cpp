@@ -68,10 +68,7 @@ class PythonGame final : public windrow::NamedGame {
     table_.num_symmetries = static_cast<int32_t>(symmetries_.size());
 
     table_.initial_state = [](void* self, void* state) {
-      return guarded(self, [&](PythonGame& game) {
-        put(state, game.initial_state_());
-        return 0;
-      });
+      return guarded(self, [&](PythonGame& game) { return put(state, game.initial_state_()); });
     };
     table_.to_play = [](void* self, const void* state) {
       return guarded(self, [&](PythonGame& game) { return to_int(game.to_play_(get(state))); });
@@ -80,10 +77,7 @@ class PythonGame final : public windrow::NamedGame {
       return guarded(self, [&](PythonGame& game) { return game.read_actions(state, actions); });
     };
     table_.apply = [](void* self, void* state, int64_t move) {
-      return guarded(self, [&](PythonGame& game) {
-        put(state, game.apply_(get(state), move));
-        return 0;
-      });
+      return guarded(self, [&](PythonGame& game) { return put(state, game.apply_(get(state), move)); });
     };
     table_.returns = [](void* self, const void* state, float* values) {
       return guarded(self, [&](PythonGame& game) { return game.read_returns(state, values); });
@@ -108,7 +102,8 @@ class PythonGame final : public windrow::NamedGame {
       return guarded(self, [&](PythonGame& game) { return game.read_hash(state, hash); });
     };
     table_.symmetry = [](void* self, int32_t index, int32_t* actions, int32_t* observation) {
-      const auto& [of_actions, of_observation] = static_cast<PythonGame*>(self)->symmetries_[static_cast<size_t>(index)];
+      const auto& [of_actions, of_observation] =
+          static_cast<PythonGame*>(self)->symmetries_[static_cast<size_t>(index)];
       std::copy(of_actions.begin(), of_actions.end(), actions);
       std::copy(of_observation.begin(), of_observation.end(), observation);
       return int32_t{0};
@@ -123,7 +118,9 @@ class PythonGame final : public windrow::NamedGame {
     };
     table_.explain = [](void* self, char* text, int32_t size) {
       const std::string& why = static_cast<PythonGame*>(self)->why_;
-      const size_t length = std::min(why.size(), static_cast<size_t>(size) - 1);
+      size_t length = std::min(why.size(), static_cast<size_t>(size) - 1);
+      // Not in the middle of a character: what follows the first byte of one begins with the bits 10.
+      while (length < why.size() && length > 0 && (static_cast<unsigned char>(why[length]) & 0xC0) == 0x80) --length;
       std::memcpy(text, why.data(), length);
       text[length] = '\0';
     };
@@ -155,9 +152,11 @@ class PythonGame final : public windrow::NamedGame {
     std::memcpy(&object, state, sizeof object);
     return object;
   }
-  static void put(void* state, nb::object object) {
+  static int32_t put(void* state, nb::object object) {
+    if (object.is_none()) throw std::runtime_error("it returned None, not a state");
     PyObject* owned = object.release().ptr();
     std::memcpy(state, &owned, sizeof owned);
+    return 0;
   }
 
   // What `call` answers; kFailed, and the reason kept, if it raises.
@@ -165,17 +164,29 @@ class PythonGame final : public windrow::NamedGame {
   static int32_t guarded(void* self, const Call& call) {
     const nb::gil_scoped_acquire gil;
     PythonGame& game = *static_cast<PythonGame*>(self);
+    game.error_.reset();  // of an earlier call: nobody has asked for it
     try {
       return static_cast<int32_t>(call(game));
     } catch (nb::python_error& error) {
       game.error_ = nb::borrow(error.value());
-      const nb::str text(error.value());
-      game.why_ = nb::cast<std::string>(error.type().attr("__name__")) + ": " + text.c_str();
+      game.why_ = to_text(PyType_GetName(reinterpret_cast<PyTypeObject*>(error.type().ptr()))) + ": " +
+                  to_text(PyObject_Str(error.value().ptr()));
     } catch (const std::exception& error) {
-      game.error_.reset();
       game.why_ = error.what();
     }
     return kFailed;
+  }
+
+  // A new reference to a Python string, which may be null with an error set, as UTF-8 whatever is in it.
+  static std::string to_text(PyObject* string) {
+    const nb::object text = nb::steal(string);
+    const nb::object bytes =
+        nb::steal(text.is_valid() ? PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace") : nullptr);
+    if (!bytes.is_valid()) {
+      PyErr_Clear();
+      return "(no text)";
+    }
+    return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
   }
 
   static int64_t to_int64(const nb::handle number) {

@@ -127,7 +127,7 @@ void uproot_many(BoundForest& bound, const Column<int32_t>& trees) {
 void advance_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& moves) {
   check_length(trees, moves);
   const Working working(bound);
-  for (size_t i = 0; i < trees.shape(0); ++i) bound.forest.advance(trees.data()[i], moves.data()[i]);
+  bound.forest.advance({trees.data(), trees.shape(0)}, {moves.data(), moves.shape(0)});
 }
 
 void begin_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& num_simulations,
@@ -355,7 +355,7 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
   forest.def("reset_many", &reset_many, "trees"_a, "states"_a, "Plants trees anew at `states` [trees, state_bytes].")
       .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")
       .def("advance_many", &advance_many, "trees"_a, "moves"_a,
-           "Moves each root along its action, or its outcome of chance.")
+           "Moves each root along its action, or its outcome of chance: all of them, or none. Trees are given once.")
       .def("begin_many", &begin_many, "trees"_a, "num_simulations"_a, "keys"_a, "moves"_a, "explores"_a,
            "model_version"_a = 0,
            "Starts a search of each tree while others go on; `keys` and `moves` are the keys of their random numbers, "
@@ -394,9 +394,10 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
            "Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].")
       .def("totals", &totals, "trees"_a, nb::sig("def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]"),
            "What the searches of `trees` did since they began, summed.")
-      .def("node", &node_at, "tree"_a, "moves"_a,
-           nb::sig("def node(self, tree: int, moves: list[int]) -> NodeView | None"),
-           "The node that `moves` (actions and outcomes of chance) lead to from the root; None if it was never reached.")
+      .def(
+          "node", &node_at, "tree"_a, "moves"_a,
+          nb::sig("def node(self, tree: int, moves: list[int]) -> NodeView | None"),
+          "The node that `moves` (actions and outcomes of chance) lead to from the root; None if it was never reached.")
       .def(
           "num_in_flight",
           [](BoundForest& self, int32_t tree) {

@@ -69,9 +69,8 @@ class BuiltinGame final : public NamedGame {
   static_assert(std::has_unique_object_representations_v<State>);
 
  public:
-  static constexpr bool kListsChance = requires(const Rules& r, const State& s, int32_t* o, double* p) {
-    r.chance_outcomes(s, o, p);
-  };
+  static constexpr bool kListsChance =
+      requires(const Rules& r, const State& s, int32_t* o, double* p) { r.chance_outcomes(s, o, p); };
   static constexpr bool kSamplesChance = requires(const Rules& r, const State& s) { r.sample_outcome(s, uint64_t{}); };
   static constexpr bool kHasChance = kListsChance || kSamplesChance;
   static_assert(!(kListsChance && kSamplesChance));

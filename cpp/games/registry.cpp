@@ -31,13 +31,8 @@ constexpr Entry entry() {
 }
 
 constexpr Entry kEntries[] = {
-    entry<TicTacToeRules>(),
-    entry<Connect4Rules>(),
-    entry<GomokuRules>(),
-    entry<OthelloRules>(),
-    entry<BackgammonRules>(),
-    entry<PigRules>(),
-    entry<AzulRules>(),
+    entry<TicTacToeRules>(),  entry<Connect4Rules>(), entry<GomokuRules>(), entry<OthelloRules>(),
+    entry<BackgammonRules>(), entry<PigRules>(),      entry<AzulRules>(),
 };
 
 }  // namespace

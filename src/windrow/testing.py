@@ -1,7 +1,9 @@
 """Checks for what others write: whether a game keeps the rules that searches rely on.
 
+    from windrow.testing import check_game
+
     def test_my_game():
-        windrow.testing.check_game(MyGame())
+        check_game(MyGame())
 
 The same from the command line: `windrow check my_package.my_game:MyGame`.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ from windrow.cli.options import JsonOption, complete_game, examples
 from windrow.cli.output import print_facts, print_json, stderr
 from windrow.cli.training_display import TrainingDisplay
 from windrow.errors import ConfigError
-from windrow.play.specs import parse_settings
+from windrow.play.specs import parse_game, parse_settings
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
             "windrow train connect4 --time 3m # the shipped config; the run goes to runs/connect4",
             "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
             "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
+            "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
             "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
         )
@@ -35,7 +37,7 @@ def train(
     config: Annotated[
         str | None,
         typer.Argument(
-            metavar="CONFIG", help="A game with a shipped config, or a TOML file.", autocompletion=complete_game
+            metavar="GAME", help="A game, yours such as [cyan]nim.py:Nim[/cyan], or a TOML file.", autocompletion=complete_game
         ),
     ] = None,
     run: Annotated[
@@ -110,18 +112,25 @@ def train(
 
 
 def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
-    from windrow.train import TrainConfig, TrainingRun, shipped_config
+    from windrow.train import TrainConfig, TrainingRun, config_for
 
     if resume is not None:
         if run is not None and run != resume:
             raise ConfigError("--resume names the folder of the run: leave --run out")
         return TrainingRun.resume(resume, overrides)
     assert config is not None
-    path = Path(config) if config.endswith((".toml", ".json")) else shipped_config(config)
-    made = TrainConfig.read(path, overrides)
+    if config.endswith((".toml", ".json")):
+        made = TrainConfig.read(config, overrides)
+    else:
+        made = config_for(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
-    return TrainingRun.create(run if run is not None else free_folder(Path("runs") / made.game), made)
+    return TrainingRun.create(run if run is not None else free_folder(Path("runs") / _folder_name(made.game)), made)
+
+
+def _folder_name(game: str) -> str:
+    """`nim.py:Nim` and `openspiel:hex(board_size=7)` as names of folders."""
+    return re.sub(r"[^A-Za-z0-9=]+", "-", game.rpartition("/")[2]).strip("-")
 
 
 def free_folder(wanted: Path) -> Path:

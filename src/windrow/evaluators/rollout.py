@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow import _core
-from windrow.errors import ConfigError, EvaluatorError
+from windrow.errors import ConfigError, EvaluatorError, GameError
 from windrow.evaluators.protocol import Evaluation
 from windrow.games.core_game import CoreGame
 
@@ -34,5 +34,12 @@ class RolloutEvaluator:
         """Play from every state of [K, state_bytes]."""
         if self._game is None:
             raise EvaluatorError("RolloutEvaluator does not know the game yet: use bind(game)")
-        values = _core.evaluate_by_rollout(self._game.native, states, num_rollouts=self._num_rollouts, seed=self._seed)
+        native = self._game.native
+        try:
+            values = _core.evaluate_by_rollout(native, states, num_rollouts=self._num_rollouts, seed=self._seed)
+        except RuntimeError as error:
+            cause = _core.take_error(native)
+            if cause is not None and not isinstance(cause, Exception):
+                raise cause from None  # an interrupt
+            raise GameError(f"{self._game!r} broke its own rules in a random game: {error}") from cause
         return np.zeros((len(states), self._game.num_actions), np.float32), values

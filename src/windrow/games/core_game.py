@@ -111,7 +111,7 @@ class CoreGame(ABC):
 
     @abstractmethod
     def _apply(self, state: State, move: int) -> State:
-        """The state after a move that is known to be possible; of chance, ValueError if it is not."""
+        """The state after a move that is known to be possible; of drawn chance, ValueError if it is not."""
 
     @abstractmethod
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
@@ -332,9 +332,13 @@ class CoreGame(ABC):
         if player == TERMINAL:
             raise self._illegal(label, "cannot be played: the game is over", state)
         if player == CHANCE:
+            if self.chance == "listed" and move not in [outcome for outcome, _ in self.chance_outcomes(state)]:
+                raise self._illegal(label, "cannot happen here", state)
             try:
                 return self._apply(state, move)
-            except ValueError:
+            except ValueError as error:
+                if isinstance(error, GameError):
+                    raise
                 raise self._illegal(label, "cannot happen here", state) from None
         if not 0 <= move < self.num_actions:
             raise self._illegal(label, f"does not exist; actions are 0 to {self.num_actions - 1}", state)

@@ -86,6 +86,8 @@ class OpenSpielGame:
                 "that cannot be scaled into [-1, 1]."
             )
 
+        # Not the state's own method: that of a state written in Python may give an enum.
+        self._current_player: Callable[[Any], int] = pyspiel.State.current_player
         self._tensor_type, self._tensor_shape = _tensor(pyspiel, self.game, self.name)
         self._slots: list[Slot] = []
         self.shows_mover = self.num_players > 1 and not self._depends_on_player()
@@ -123,7 +125,7 @@ class OpenSpielGame:
 
     def to_play(self, state: Any) -> int:
         """The player to move, or `CHANCE`, or `TERMINAL`."""
-        player: int = state.current_player()
+        player = self._current_player(state)
         return player if player >= CHANCE else TERMINAL
 
     def returns(self, state: Any) -> list[float]:
@@ -138,7 +140,7 @@ class OpenSpielGame:
 
     def observe(self, state: Any) -> FloatArray:
         """OpenSpiel's tensor for the player to move (player 0 where none is), and who moves if it does not say."""
-        player: int = state.current_player()
+        player = self._current_player(state)
         # A slot is taken out while it is used, so that threads do not write into each other's memory.
         try:
             slot = self._slots.pop()
@@ -192,7 +194,7 @@ class OpenSpielGame:
         """Whether the tensor of some position is not the same for all players."""
         write, memory = self._make_slot()
         for state in random_states(self.game, _NUM_PROBED_GAMES, _NUM_PROBED_PLIES):
-            if state.current_player() < 0:
+            if self._current_player(state) < 0:
                 continue
             write(state, 0)
             first: FloatArray = memory.copy()

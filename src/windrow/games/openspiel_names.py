@@ -57,7 +57,7 @@ def _ask(game: Any) -> dict[int, Names]:
         state = game.new_initial_state()
         num_asked += 1  # a game may be over before it begins
         while not state.is_terminal() and num_asked < _NUM_ASKED:
-            player: int = state.current_player()
+            player = int(state.current_player())
             actions: list[int] = state.legal_actions()
             names = found.setdefault(player, {})
             for action in actions:

@@ -12,7 +12,7 @@ methods; what a method raises reaches the caller as a `GameError` that names the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from math import prod
 from operator import index
@@ -106,27 +106,27 @@ class PythonGame(CoreGame):
 
     def initial_state(self) -> State:
         """The state in which a game begins."""
-        return State(self, self.rules.initial_state())
+        return State(self, self._ask("initial_state"))
 
     def to_play(self, state: State) -> int:
         """The player to move, or `CHANCE`, or `TERMINAL`."""
-        return index(self.rules.to_play(self._check_own(state)))
+        return self._ask("to_play", self._check_own(state), to=index)
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions, ascending; none in a finished game and where chance is to move."""
         data = self._check_own(state)
-        return [] if self.rules.to_play(data) < 0 else [index(action) for action in self.rules.legal_actions(data)]
+        return [] if self._ask("to_play", data, to=index) < 0 else self._ask("legal_actions", data, to=_integers)
 
     def returns(self, state: State) -> list[float]:
         """One value in [-1, 1] per player, for a finished game."""
         data = self._check_own(state)
-        if self.rules.to_play(data) != TERMINAL:
+        if self._ask("to_play", data, to=index) != TERMINAL:
             raise GameError(f"returns are for finished games; this one is not over:\n{state}")
-        return [float(value) for value in self.rules.returns(data)]
+        return self._ask("returns", data, to=lambda values: [float(value) for value in values])
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
         """The state as float32, seen by the player to move; of shape `observation`."""
-        row = self.flatten(self.rules.observe(self._check_own(state)))
+        row = self._ask("observe", self._check_own(state), to=self.flatten)
         parts: dict[str, FloatArray] = {}
         start = 0
         for part, shape in self._shapes.items():
@@ -139,14 +139,14 @@ class PythonGame(CoreGame):
         if self.chance != "listed" or self.to_play(state) != CHANCE:
             reason = "chance is not to move" if self.chance == "listed" else "this game's outcomes cannot be listed"
             raise GameError(f"{self!r}: {reason}")
-        return [(index(outcome), float(chance)) for outcome, chance in self.rules.chance_outcomes(state.data)]
+        return self._ask("chance_outcomes", state.data, to=_pairs)
 
     def hash(self, state: State) -> int:
         """128 bits; of the class's own `hash`, or of what is shown and what is legal."""
         data = self._check_own(state)
         if self.has_hash:
-            return index(self.rules.hash(data)) % 2**128
-        row = self.flatten(self.rules.observe(data))
+            return self._ask("hash", data, to=index) % 2**128
+        row: FloatArray = self._ask("observe", data, to=self.flatten)
         actions = np.array([self.to_play(state), *self.legal_actions(state)], np.int64)
         return int.from_bytes(blake2b(row.tobytes() + actions.tobytes(), digest_size=16).digest(), "little")
 
@@ -155,10 +155,18 @@ class PythonGame(CoreGame):
         return self._images
 
     def _apply(self, state: State, move: int) -> State:
-        return State(self, self.rules.apply(state.data, move))
+        return State(self, self._ask("apply", state.data, move))
 
     def _sample_outcome(self, state: State, seed: int) -> int:
-        return index(self.rules.sample_outcome(state.data, seed))
+        return self._ask("sample_outcome", state.data, seed, to=index)
+
+    def _ask(self, method: str, *arguments: Any, to: Callable[[Any], Any] | None = None) -> Any:
+        """What a method of the class answers, as `to` makes it; GameError, its cause the exception, if that fails."""
+        try:
+            answer = getattr(self.rules, method)(*arguments)
+            return answer if to is None else to(answer)
+        except Exception as error:
+            raise GameError(f"{self!r}.{method} raised {type(error).__name__}: {error}") from error
 
     # --- Many states at once ----------------------------------------------------------------------------------
 
@@ -201,19 +209,19 @@ class PythonGame(CoreGame):
         """[n, floats] flat observations."""
         observations = np.empty((len(rows), self._width), np.float32)
         for place, data in enumerate(rows):
-            observations[place] = self.flatten(self.rules.observe(data))
+            observations[place] = self._ask("observe", data, to=self.flatten)
         return observations
 
     def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
         """[n] as `to_play` says."""
-        return np.array([self.rules.to_play(data) for data in rows], np.int8)
+        return np.array([self._ask("to_play", data, to=index) for data in rows], np.int8)
 
     def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """[n, A] which actions are legal."""
         legal = np.zeros((len(rows), self.num_actions), bool)
         for place, data in enumerate(rows):
-            if self.rules.to_play(data) >= 0:
-                legal[place, list(self.rules.legal_actions(data))] = True
+            if self._ask("to_play", data, to=index) >= 0:
+                legal[place, self._ask("legal_actions", data, to=_integers)] = True
         return legal
 
     def pack_start(self, moves: Sequence[int], state: State) -> bytes:
@@ -299,6 +307,14 @@ class PythonGame(CoreGame):
         if not leads or not np.array_equal(images[0].observation, identity.observation):
             raise GameError(f"{self.name}: the first symmetry must be the identity")
         return images
+
+
+def _integers(answer: Any) -> list[int]:
+    return [index(number) for number in answer]
+
+
+def _pairs(answer: Any) -> list[tuple[int, float]]:
+    return [(index(outcome), float(probability)) for outcome, probability in answer]
 
 
 class Flattener:

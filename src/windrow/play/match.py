@@ -365,7 +365,9 @@ class _Match:
         seat.moves += outcomes
 
     def _finish(self, seat: _Seat) -> MatchGame:
-        score = (self._game.returns(seat.state)[seat.seat_of_a] + 1.0) / 2.0
+        # Games count, whatever they were won by.
+        returns = self._game.returns(seat.state)[seat.seat_of_a]
+        score = 1.0 if returns > 0 else 0.0 if returns < 0 else 0.5
         moves = self._game.moves_to_text(seat.moves)
         return MatchGame(moves, "B" if seat.seat_of_a else "A", score)
 

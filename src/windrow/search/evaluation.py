@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow import _core
-from windrow.errors import ConfigError, EvaluatorError
+from windrow.errors import ConfigError, EvaluatorError, GameError
 from windrow.evaluators.protocol import (
     Done,
     EvaluatorLike,
@@ -117,7 +117,7 @@ class EvaluatorPort:
             if self._evaluate_states is not None:
                 return Done(self._evaluate_states(rows)), num_rows
             return self._submit(rows), num_rows
-        except EvaluatorError:
+        except (EvaluatorError, GameError):
             raise
         except Exception as error:
             raise _raised(error, num_rows) from error

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         load_training,
         save_checkpoint,
     )
-    from windrow.train.config import NetworkConfig, ReplayConfig, TrainConfig, shipped_config
+    from windrow.train.config import NetworkConfig, ReplayConfig, TrainConfig, config_for, shipped_config
     from windrow.train.learner import Learner, step_rng
     from windrow.train.learner_config import LearnerConfig
     from windrow.train.metrics import read_metrics
@@ -44,6 +44,7 @@ __all__ = [
     "SelfPlayStats",
     "TrainConfig",
     "TrainingRun",
+    "config_for",
     "latest_checkpoint",
     "load_model",
     "load_training",
@@ -72,6 +73,7 @@ _LAZY = {
     "SelfPlayStats": "windrow.train.selfplay_config",
     "TrainConfig": "windrow.train.config",
     "TrainingRun": "windrow.train.run",
+    "config_for": "windrow.train.config",
     "latest_checkpoint": "windrow.train.checkpoint",
     "load_model": "windrow.train.checkpoint",
     "load_training": "windrow.train.checkpoint",

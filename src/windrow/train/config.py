@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, UnknownKeyError
+from windrow.games.core_game import CoreGame
 from windrow.games.spelling import explain_unknown
 from windrow.settings import Settings
 from windrow.train.learner_config import LearnerConfig
@@ -196,13 +197,25 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     return cast("dict[str, Any]", settings)
 
 
+def config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
+    """The config that windrow brings along for a game, or the standard one for a game of your own."""
+    given = {"game": game.name, "game_options": dict(game.options), **(overrides or {})}
+    if game.name in _shipped():
+        return TrainConfig.read(shipped_config(game.name), given)
+    return TrainConfig.from_dict(merge({}, given))
+
+
 def shipped_config(game: str) -> Path:
     """The file of the config that windrow brings along for a game."""
-    folder = Path(__file__).parent / "configs"
-    known = sorted(path.stem for path in folder.glob("*.toml"))
+    known = _shipped()
     if game not in known:
         raise ConfigError(f"there is no config for {game!r}. {explain_unknown(game, known, what='configs')}")
-    return folder / f"{game}.toml"
+    return known[game]
+
+
+def _shipped() -> dict[str, Path]:
+    folder = Path(__file__).parent / "configs"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

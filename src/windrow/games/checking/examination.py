@@ -14,7 +14,7 @@ from windrow.games.checking.subject import FAILED, Subject, View
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import TERMINAL
 from windrow.games.python_game import PythonGame
-from windrow.games.registry import make_game
+from windrow.games.registry import GAMES, make_game
 
 _NUM_CLOSE_PLIES = 400
 """Moves of a game that are looked at closely; later ones are only played."""
@@ -94,7 +94,7 @@ def _unwrap(game: Any) -> tuple[Any, str, Callable[[], Any] | None]:
         name, options = game.name, dict(game.options)
     is_wrapped = isinstance(game, PythonGame)
     rules = game.rules if is_wrapped else game
-    if not name or (is_wrapped and ":" not in name):
+    if name not in GAMES and ":" not in name:  # not one that make_game could make again
         kind = cast("type[Any]", type(rules))
         return rules, f"from {kind.__module__} import {kind.__qualname__}\ngame = {kind.__qualname__}()", None
     arguments = ", ".join([repr(name), *(f"{key}={value!r}" for key, value in options.items())])

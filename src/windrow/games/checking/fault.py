@@ -92,9 +92,10 @@ class Report:
     num_endings: int = 0
 
     def add(self, fault: Fault) -> None:
-        """Keep a fault, or count it if there are enough of its kind."""
+        """Keep a fault, or count it if there are enough of its kind, or one after the same moves."""
         self.counts[fault.kind, fault.method] += 1
-        if self.counts[fault.kind, fault.method] <= MAX_OF_A_KIND:
+        alike = [kept.moves for kept in self.faults if (kept.kind, kept.method) == (fault.kind, fault.method)]
+        if len(alike) < MAX_OF_A_KIND and fault.moves not in alike:
             self.faults.append(fault)
 
     def add_note(self, note: Fault) -> None:

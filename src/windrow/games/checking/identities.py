@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, TypeAlias
+from typing import Any
 
 from windrow.games.checking.lines import Line
 from windrow.games.checking.subject import Subject, View
 from windrow.games.checking.values import to_bytes
 from windrow.games.protocol import TERMINAL
-
-Key: TypeAlias = tuple[int, tuple[int, ...], "bytes | None", "tuple[float, ...] | None"]
 
 _MIN_ENDINGS = 20
 """Decided games from which on a pattern is no accident: with a fair coin it would be one in a million."""
@@ -22,7 +20,7 @@ class IdentityChecker:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._by_hash: dict[int, tuple[Key, tuple[int, ...]]] = {}
+        self._by_hash: dict[int, tuple[View, tuple[int, ...]]] = {}
         self._by_value: dict[Any, tuple[int, tuple[int, ...]]] = {}
         self._winners: Counter[tuple[int, int]] = Counter()
         self._outcomes: set[bool] = set()
@@ -32,8 +30,7 @@ class IdentityChecker:
         for ply, view in enumerate(line.views):
             if view.sample_outcome is not None:
                 self._outcomes.add(len(set(view.sample_outcome)) > 1)
-            if view.hash is not None:
-                self.add_hash(line.states[ply], view, line.moves[:ply])
+            self.add_hash(line.states[ply], view, line.moves[:ply])
         last = line.views[-1]
         if last.to_play == TERMINAL and last.returns is not None and self._subject.num_players == 2 and line.moves:
             movers = [view.to_play for view in line.views if view.to_play >= 0]
@@ -42,13 +39,12 @@ class IdentityChecker:
 
     def add_hash(self, state: Any, view: View, moves: list[int]) -> None:
         """Compare the hash of a position with those of all others."""
-        if view.hash is None:
+        if view.hash is None or "hash" in self._subject.unstable:
             return
-        key: Key = (view.to_play, view.legal_actions, view.observe, view.returns)
-        known, known_moves = self._by_hash.setdefault(view.hash, (key, tuple(moves)))
-        if known != key:
-            names = ("to_play", "legal_actions", "observe", "returns")
-            method = next(name for name, one, two in zip(names, known, key, strict=True) if one != two)
+        known, known_moves = self._by_hash.setdefault(view.hash, (view, tuple(moves)))
+        difference = known.difference(view, self._subject.unstable)
+        if difference is not None:
+            method = difference[0]
             seen = f"gave {view.hash} for two positions that are not the same: {method} differs after {known_moves}"
             self._subject.fault("hash", "hash", seen, moves, _code(known_moves))
         value = to_bytes(state)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from windrow.games.checking.fault import Kind
 from windrow.games.checking.positions import PositionChecker
-from windrow.games.checking.subject import FAILED, Subject, View, describe
+from windrow.games.checking.subject import FAILED, Subject, View, ask, describe
 from windrow.games.checking.values import snapshot
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
 
@@ -48,7 +49,7 @@ class LineChecker:
         self._subject = subject
         self._positions = positions
         self._images = [Image(number, image) for number, image in enumerate(subject.symmetries(), start=1)]
-        self._mapped: set[int] = set()
+        self._fixed: list[Image] | None = None  # those that map the first position to itself, once that is known
         self._twin = self._make_twin(remake)
 
     def check(self, line: Line, draw: Random) -> None:
@@ -58,16 +59,21 @@ class LineChecker:
             check(line, draw)
             if self._subject.report.num_faults > num_faults:
                 return
-        for image in draw.sample(self._images, min(len(self._images), _NUM_IMAGES)):
-            self._map(line, image)
+        if not self._subject.unstable:
+            if self._fixed is None:
+                first = line.views[0]
+                self._fixed = [image for image in self._images if image.difference(first, first) is None]
+            for image in draw.sample(self._fixed, min(len(self._fixed), _NUM_IMAGES)):
+                self._map(line, image)
 
     def finish(self) -> None:
         """Say what could not be checked."""
-        missing = [image.number for image in self._images if image.number not in self._mapped]
-        if missing and self._subject.report.num_games:
+        missing = [] if self._fixed is None else [image for image in self._images if image not in self._fixed]
+        if missing:
+            numbers = ", ".join(str(image.number) for image in missing)
             seen = (
-                f"could not be tried: {_list(missing)}. The first position is not its own image, and there is no way "
-                "to make the image of a state"
+                f"could not be tried: {numbers}. The first position is not its own image there, and images of states "
+                "cannot be made"
             )
             self._subject.note("symmetry", "symmetries", seen)
 
@@ -76,15 +82,16 @@ class LineChecker:
     def _look_back(self, line: Line, draw: Random) -> None:
         """Earlier positions must still be what they were when they were left."""
         for ply in sorted(draw.sample(range(len(line)), min(len(line), 32))):
-            now = self._positions.look(line.states[ply], line.moves[:ply])
-            difference = None if now is None else line.views[ply].difference(now)
+            state, moves = line.states[ply], line.moves[:ply]
+            now = self._positions.look(state, moves)
+            difference = self._positions.difference(line.views[ply], now, (state, moves))
             if difference is not None:
                 method, answers = difference
                 later = line.moves[ply:]
                 seen = f"when {later} had been played after it, the state had changed: {method} gave {answers}"
                 code = (
-                    f"print(game.{method}(state))\nlater = state\nfor move in {later}:\n"
-                    f"    later = game.apply(later, move)\nprint(game.{method}(state))"
+                    f"print({ask(method)})\nlater = state\nfor move in {later}:\n"
+                    f"    later = game.apply(later, move)\nprint({ask(method)})"
                 )
                 self._subject.fault("mutation", "apply", seen, line.moves[:ply], code)
                 return
@@ -107,12 +114,12 @@ class LineChecker:
             now = None if state is FAILED else positions.look(state, moves)
             if now is None:
                 return
-            difference = view.difference(now)
+            difference = positions.difference(view, now, (state, moves))
             if difference is not None:
                 method, answers = difference
                 source = method if method == "hash" else "apply" if ply else "initial_state"
-                kind = "hash" if method == "hash" else "randomness"
-                code = f"print(game.{method}(state))  # the same, whenever and wherever this runs"
+                code = f"print({ask(method)})  # the same, whenever and wherever this runs"
+                kind: Kind = "hash" if method == "hash" else "randomness"
                 self._subject.fault(kind, source, f"{what}: {method} gave {answers}", moves, code)
                 return
             if ply < len(line.moves):
@@ -151,7 +158,7 @@ class LineChecker:
         for later in range(ply, min(ply + 2, len(line))):
             moves = line.moves[:later]
             now = self._positions.look(twin, moves)
-            difference = None if now is None else line.views[later].difference(now)
+            difference = self._positions.difference(line.views[later], now, (twin, moves))
             if now is None or difference is not None:
                 if difference is not None:
                     self._report_copy(what, difference, moves, is_child=later > ply)
@@ -166,19 +173,15 @@ class LineChecker:
         method, answers = difference
         where = f"a move in {what} of the state led elsewhere" if is_child else f"{what} of the state is not the same"
         copied = "copy.deepcopy(state)" if what == "a deep copy" else "pickle.loads(pickle.dumps(state))"
-        code = f"import copy, pickle\nprint(game.{method}(state), game.{method}({copied}))"
-        kind = "hash" if method == "hash" else "randomness"
+        code = f"import copy, pickle\nprint({ask(method)}, {ask(method, copied)})"
+        kind: Kind = "hash" if method == "hash" else "randomness"
         self._subject.fault(kind, method, f"{where}: {method} gave {answers}", moves, code)
 
     # --- Images -----------------------------------------------------------------------------------------------
 
     def _map(self, line: Line, image: Image) -> None:
-        """Play the image of a line, if the first position is its own image; all positions must be images."""
+        """Play the image of a line, from a first position that is its own image; all positions must be images."""
         state = line.states[0]
-        if not image.maps(line.views[0], line.views[0]):
-            return
-        if len(line) > 1:
-            self._mapped.add(image.number)
         played: list[int] = []
         for ply, move in enumerate(line.moves):
             view, next_view = line.views[ply], line.views[ply + 1]
@@ -195,6 +198,9 @@ class LineChecker:
                 return
             wrong = image.difference(next_view, seen)
             if wrong is not None:
+                # A game that is not the same every time has no symmetries; that is another fault.
+                if not self._is_same_again(line.moves[: ply + 1], next_view) or not self._is_same_again(played, seen):
+                    return
                 text = f"symmetry {image.number} maps {line.moves[: ply + 1]} to {played}, but then {wrong}"
                 code = (
                     f"image = game.symmetries()[{image.number}]\nmoves = {line.moves[: ply + 1]}\nmapped = {played}\n"
@@ -202,6 +208,20 @@ class LineChecker:
                 )
                 self._subject.fault("symmetry", "symmetries", text, line.moves[: ply + 1], code)
                 return
+
+    def _is_same_again(self, moves: list[int], view: View) -> bool:
+        """Whether moves lead to the same position once more; reports it if they do not."""
+        state = self._subject.call("initial_state", ())
+        for ply, move in enumerate(moves):
+            if state is FAILED:
+                return False
+            state = self._subject.apply(state, move, moves[:ply])
+        now = None if state is FAILED else self._positions.look(state, moves)
+        difference = self._positions.difference(view, now, (state, moves))
+        if difference is not None:
+            seen = f"played again, the same moves led elsewhere: {difference[0]} gave {difference[1]}"
+            self._subject.fault("randomness", "apply", seen, moves, f"print({ask(difference[0])})")
+        return now is not None and difference is None
 
     def _map_outcome(
         self, state: Any, view: View, move: int, next_view: View, image: Image, played: list[int]
@@ -229,10 +249,6 @@ class Image:
         """What `action` is in the image: a policy's image has `policy[actions[a]]` at a."""
         return self._image_of[action]
 
-    def maps(self, view: View, other: View) -> bool:
-        """Whether `other` looks like the image of `view`."""
-        return self.difference(view, other) is None
-
     def difference(self, view: View, other: View) -> str | None:
         """Why `other` is not the image of `view`; None if it is."""
         if other.to_play != view.to_play:
@@ -248,7 +264,3 @@ class Image:
             if not np.array_equal(rows[0][self._observation], rows[1]):
                 return "the observation is not the image"
         return None
-
-
-def _list(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from windrow.games.checking.subject import FAILED, Subject, View, short
+from windrow.games.checking.fault import Kind
+from windrow.games.checking.subject import FAILED, Subject, View, ask, short
 from windrow.games.checking.values import compare, snapshot
 from windrow.games.protocol import CHANCE, TERMINAL
 
 NUM_SEEDS = 8
 """Outcomes drawn where they cannot be listed."""
+_NUM_REPEATS = 32
+"""How often a method is asked to find out whether it answers at random."""
+_CHANCE_METHODS = {"listed": "chance_outcomes", "sampled": "sample_outcome"}
+_FIELDS = tuple(field.name for field in fields(View))
 _MAX_OUTCOME = 65535
 _NUM_TRIED = 6
 """Moves tried in a position, besides the one that is played."""
@@ -46,39 +52,26 @@ class PositionChecker:
         player = answer if answer is FAILED else subject.number("to_play", moves, answer, "player")
         if player is FAILED or not self._is_possible(player, moves):
             return None
-        self._expect_same(before, state, "to_play", moves)
-        legal = self._legal(state, moves, player, is_first=is_first)
-        self._expect_same(before, state, "legal_actions", moves)
-        if legal is None:
+        if not self._expect_same(before, state, "to_play", moves):
             return None
-        facts: dict[str, Any] = {}
-        if player >= 0:
-            row = subject.call("observe", moves, state)
-            self._expect_same(before, state, "observe", moves)
-            facts["observe"] = self._observation(row, moves, is_first=is_first)
-            if row is FAILED:
-                return None
-        elif player == TERMINAL:
-            facts["returns"] = self._returns(state, moves, is_first=is_first)
-            self._expect_same(before, state, "returns", moves)
-        elif subject.chance == "listed":
-            facts["chance_outcomes"] = outcomes = self._outcomes(state, moves, is_first=is_first)
-            self._expect_same(before, state, "chance_outcomes", moves)
-            if not outcomes:
-                return None
-        else:
-            facts["sample_outcome"] = drawn = self._drawn(state, moves)
-            self._expect_same(before, state, "sample_outcome", moves)
-            if drawn is None:
-                return None
+        legal = self._legal(state, moves, player, is_first=is_first)
+        if legal is None or not self._expect_same(before, state, "legal_actions", moves):
+            return None
+        method = "observe" if player >= 0 else "returns" if player == TERMINAL else _CHANCE_METHODS[subject.chance]
+        answer = getattr(self, f"_ask_{method}")(state, moves, is_first=is_first)
+        if answer is FAILED or not self._expect_same(before, state, method, moves):
+            return None
+        facts: dict[str, Any] = {method: answer}
         if subject.has_hash:
-            facts["hash"] = self._hash(state, moves)
-            self._expect_same(before, state, "hash", moves)
+            facts["hash"] = self._ask_hash(state, moves)
+            if not self._expect_same(before, state, "hash", moves):
+                return None
         if subject.has_render and is_first:
             text = subject.call("render", moves, state)
-            self._expect_same(before, state, "render", moves)
             if text is not FAILED and not isinstance(text, str):
                 subject.fault("names", "render", f"gave {short(text)}, which is no text", moves)
+            if not self._expect_same(before, state, "render", moves):
+                return None
         return View(player, legal, **facts)
 
     def examine(self, state: Any, moves: Sequence[int]) -> View | None:
@@ -89,13 +82,43 @@ class PositionChecker:
         if view is None or self._subject.report.num_faults > num_faults:
             return view
         again = self.look(state, moves)
-        difference = None if again is None else view.difference(again)
-        if difference is not None:
-            method, answers = difference
-            seen = f"asked twice about the same state it gave {answers}"
-            twice = f"print(game.{method}(state), game.{method}(state))"
-            self._subject.fault("hash" if method == "hash" else "randomness", method, seen, moves, twice)
+        if again is not None:
+            difference = view.difference(again, self._subject.unstable)
+            if difference is not None:
+                self._report_unstable(*difference, moves)
         return view
+
+    # --- Comparing --------------------------------------------------------------------------------------------
+
+    def difference(self, view: View, now: View | None, *states: tuple[Any, Sequence[int]]) -> tuple[str, str] | None:
+        """Where two views differ, as `View.difference` says, unless that is a method which answers at random.
+
+        Args:
+            view: one view.
+            now: the other; None, if there is none because of a fault, differs in nothing.
+            states: the states that were looked at, with the moves that led there; they are asked again and again.
+        """
+        while now is not None:
+            found = view.difference(now, self._subject.unstable)
+            if found is None or not any(self._is_unstable(found[0], *state) for state in states):
+                return found
+        return None
+
+    def _is_unstable(self, method: str, state: Any, moves: Sequence[int]) -> bool:
+        views = [self.look(state, moves) for _ in range(_NUM_REPEATS)]
+        whole = [view for view in views if view is not None]
+        for view in whole[1:]:
+            if getattr(view, method) != getattr(whole[0], method):
+                found = whole[0].difference(view, {*_FIELDS} - {method})
+                self._report_unstable(method, "" if found is None else found[1], moves)
+                return True
+        return False
+
+    def _report_unstable(self, method: str, answers: str, moves: Sequence[int]) -> None:
+        kind: Kind = "hash" if method == "hash" else "randomness"
+        seen = f"asked twice about the same state it gave {answers}"
+        self._subject.fault(kind, method, seen, moves, f"print({ask(method)}, {ask(method)})")
+        self._subject.unstable.add(method)
 
     def _expect_same(self, before: Any, state: Any, method: str, moves: Sequence[int], move: int | None = None) -> bool:
         """Report a method that has changed the state it was given."""
@@ -104,7 +127,7 @@ class PositionChecker:
         change = compare(before, state)
         if change == "none":
             return True
-        call = f"game.{method}(state{'' if move is None else f', {move}'})"
+        call = ask(method) if move is None else f"game.{method}(state, {move})"
         code = f"before = copy.deepcopy(state)\n{call}\nprint(before, state)"
         if change == "value":
             self._subject.fault(
@@ -129,13 +152,15 @@ class PositionChecker:
         twin = subject.apply(state, move, moves)
         if twin is FAILED:
             return FAILED
-        one, two = self.look(child, (*moves, move)), self.look(twin, (*moves, move))
-        difference = None if one is None or two is None else one.difference(two)
+        played = (*moves, move)
+        one, two = self.look(child, played), self.look(twin, played)
+        difference = None if one is None else self.difference(one, two, (child, played), (twin, played))
         if difference is not None:
             method, answers = difference
             seen = f"{move} was played twice in the same state, and then {method} gave {answers}"
-            code = f"print([game.{method}(game.apply(state, {move})) for _ in range(2)])"
-            subject.fault("randomness", "apply", seen, moves, code)
+            code = f"print([{ask(method, f'game.apply(state, {move})')} for _ in range(2)])"
+            blamed: tuple[Kind, str] = ("hash", "hash") if method == "hash" else ("randomness", "apply")
+            subject.fault(*blamed, seen, moves, code)
             return FAILED
         others = [other for other in possible_moves(view) if other != move]
         tried = draw.sample(others, min(len(others), _NUM_TRIED))
@@ -155,12 +180,11 @@ class PositionChecker:
     def _is_left_alone(self, before: Any, state: Any, view: View, move: int, moves: Sequence[int]) -> bool:
         if not self._expect_same(before, state, "apply", moves, move):
             return False
-        now = self.look(state, moves)
-        difference = None if now is None else view.difference(now)
+        difference = self.difference(view, self.look(state, moves), (state, moves))
         if difference is not None:
             method, answers = difference
             seen = f"playing {move} changed the state that it was given: {method} gave {answers}"
-            code = f"print(game.{method}(state))\ngame.apply(state, {move})\nprint(game.{method}(state))"
+            code = f"print({ask(method)})\ngame.apply(state, {move})\nprint({ask(method)})"
             self._subject.fault("mutation", "apply", seen, moves, code)
         return difference is None
 
@@ -247,9 +271,11 @@ class PositionChecker:
                 seen = f"read {name!r}, the name of action {action}, as {short(back)}"
                 subject.fault("names", "parse_action", seen, moves, code)
 
-    def _observation(self, answer: Any, moves: Sequence[int], *, is_first: bool) -> bytes | None:
+    def _ask_observe(self, state: Any, moves: Sequence[int], *, is_first: bool) -> Any:
+        """The bytes of one row; None if there is something wrong with it."""
+        answer = self._subject.call("observe", moves, state)
         if answer is FAILED:
-            return None
+            return FAILED
         if self._last_observation is not None and is_first:
             array, expected = self._last_observation
             row = self._subject.flatten(array)
@@ -264,16 +290,17 @@ class PositionChecker:
         self._last_observation = (answer, row.tobytes())
         return row.tobytes()
 
-    def _returns(self, state: Any, moves: Sequence[int], *, is_first: bool) -> tuple[float, ...] | None:
+    def _ask_returns(self, state: Any, moves: Sequence[int], *, is_first: bool) -> Any:
+        """A tuple of values; None if there is something wrong with them."""
         subject = self._subject
         answer = subject.call("returns", moves, state)
         if answer is FAILED:
-            return None
+            return FAILED
         try:
             values = tuple(float(value) for value in np.asarray(answer, np.float64).reshape(-1))
         except (TypeError, ValueError):
             subject.fault("returns", "returns", f"gave {short(answer)}, which are no numbers", moves)
-            return None
+            return FAILED
         seen = ""
         if len(values) != subject.num_players:
             seen = f"gave {len(values)} values for {subject.num_players} players: {short(answer)}"
@@ -289,18 +316,18 @@ class PositionChecker:
             subject.fault("returns", "returns", seen, moves)
         return None if seen else values
 
-    def _outcomes(self, state: Any, moves: Sequence[int], *, is_first: bool) -> tuple[tuple[int, float], ...]:
-        """What may happen, as far as it can be played."""
+    def _ask_chance_outcomes(self, state: Any, moves: Sequence[int], *, is_first: bool) -> Any:
+        """Pairs of an outcome and its probability, as far as they can be played."""
         subject = self._subject
         answer = subject.call("chance_outcomes", moves, state)
         if answer is FAILED:
-            return ()
+            return FAILED
         try:
             pairs = [(int(outcome), float(probability)) for outcome, probability in answer]
         except (TypeError, ValueError):
             seen = f"gave {short(answer)}; pairs of an outcome and its probability are needed"
             subject.fault("chance", "chance_outcomes", seen, moves)
-            return ()
+            return FAILED
         outcomes, probabilities = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         seen = ""
         if not pairs:
@@ -319,10 +346,10 @@ class PositionChecker:
             seen = f"gave {len(pairs)} outcomes, but max_outcomes is {subject.max_outcomes}"
         if seen and is_first:
             subject.fault("chance", "chance_outcomes", seen, moves)
-        return tuple(pair for pair in pairs if pair[1] > 0.0)
+        return tuple(pair for pair in pairs if pair[1] > 0.0) or FAILED
 
-    def _drawn(self, state: Any, moves: Sequence[int]) -> tuple[int, ...] | None:
-        """What chance does for the seeds 0, 1, ...; None if it cannot be said."""
+    def _ask_sample_outcome(self, state: Any, moves: Sequence[int], *, is_first: bool) -> Any:
+        """What chance does for the seeds 0, 1, ..."""
         subject = self._subject
         drawn: list[int] = []
         for seed in range(NUM_SEEDS):
@@ -330,11 +357,11 @@ class PositionChecker:
             answer = subject.call("sample_outcome", moves, state, seed, code=code)
             number = answer if answer is FAILED else subject.number("sample_outcome", moves, answer, "chance")
             if number is FAILED:
-                return None
+                return FAILED
             drawn.append(number)
         return tuple(drawn)
 
-    def _hash(self, state: Any, moves: Sequence[int]) -> int | None:
+    def _ask_hash(self, state: Any, moves: Sequence[int]) -> int | None:
         answer = self._subject.call("hash", moves, state)
         number = answer if answer is FAILED else self._subject.number("hash", moves, answer, "hash")
         return None if number is FAILED else number

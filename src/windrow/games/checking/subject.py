@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from math import prod
 from operator import index
@@ -39,11 +39,11 @@ class View:
     sample_outcome: tuple[int, ...] | None = None
     hash: int | None = None
 
-    def difference(self, other: View) -> tuple[str, str] | None:
+    def difference(self, other: View, ignored: Set[str]) -> tuple[str, str] | None:
         """The first method that answers differently, and both answers; None if there is none."""
         for field in fields(self):
             one, two = getattr(self, field.name), getattr(other, field.name)
-            if one != two:
+            if one != two and field.name not in ignored:
                 if field.name == "observe":
                     return field.name, "other numbers"
                 return field.name, f"{short(one)}, then {short(two)}"
@@ -57,12 +57,15 @@ class Subject:
         rules: the game, as whoever wrote it wrote it: a wrapper of windrow's is taken off.
         code: Python that makes it, for snippets.
         report: where faults go.
+
+    unstable: methods that were found to answer at random; they are not compared any more.
     """
 
     def __init__(self, rules: Any, code: str, report: Report) -> None:
         self.rules = rules
         self.code = code
         self.report = report
+        self.unstable: set[str] = set()
         self.num_players = self._count("num_players", MAX_PLAYERS)
         self.num_actions = self._count("num_actions", MAX_ACTIONS)
         self.shapes = self._find_shapes()
@@ -108,7 +111,7 @@ class Subject:
         elif method == "symmetries":
             lines.append("print(game.symmetries())")
         elif method not in ("initial_state", "apply"):
-            lines.append(f"print(game.{method}(state))")
+            lines.append(f"print({ask(method)})")
         return Fault(kind, method, seen, tuple(moves), self._names_of(moves), "\n".join(lines))
 
     def _names_of(self, moves: Sequence[int]) -> tuple[str, ...]:
@@ -267,6 +270,11 @@ def describe(error: BaseException) -> str:
     """An exception in one line, as it stands at the end of a traceback."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def ask(method: str, state: str = "state") -> str:
+    """Python that asks a method about a state."""
+    return f"game.{method}({state}{', 0' if method == 'sample_outcome' else ''})"
 
 
 def _apply_code(move: int) -> str:
