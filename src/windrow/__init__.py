@@ -1,6 +1,6 @@
 """windrow: neural Monte-Carlo tree search for your own game and your own network.
 
-`make_game` makes a game, `windrow.evaluators` turns a network into an evaluator, `Search` with a `SearchConfig`
+`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with a `SearchConfig`
 searches positions, and `SearchResult` says what was found.
 """
 
@@ -22,6 +22,7 @@ from windrow.errors import (
     WindrowError,
 )
 from windrow.evaluators.cache import PredictionCache
+from windrow.games.compiled import compile_game
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.registry import game_names, make_game
 from windrow.search import Search, SearchResult, SearchStats
@@ -46,6 +47,7 @@ __all__ = [
     "TrainingError",
     "UnknownKeyError",
     "WindrowError",
+    "compile_game",
     "errors",
     "evaluators",
     "game_names",

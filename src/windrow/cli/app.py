@@ -17,7 +17,10 @@ from windrow.cli.foreign import explain_option
 from windrow.cli.output import print_error, print_warning
 from windrow.errors import WindrowError
 
-COMMANDS = ("games", "search", "play", "match", "evaluate", "train", "selfplay", "report", "bench", "profile", "info")
+COMMANDS = (
+    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report"),
+    *("bench", "profile", "info"),
+)
 """Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""
 
 INTERRUPTED = 130

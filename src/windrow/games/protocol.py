@@ -1,8 +1,13 @@
 """What a game is, in Python.
 
 States are immutable values: `apply` returns a new state and leaves the old one alone. Optional abilities
-(`Symmetric`, `Hashed`, `Readable`) are protocols of their own, asked for with `isinstance`, so a game never has
-to provide a method that only raises.
+(`ListedChance` or `SampledChance`, `Symmetric`, `Hashed`, `Readable`) are protocols of their own, so a game never has to
+provide a method that only raises. Besides, a game may have:
+
+    zero_sum            False: the results of its two players do not sum to zero, so values are one per player
+    max_legal_actions   if far fewer than num_actions are ever legal at once: saves memory
+    max_outcomes        if chance_outcomes lists more than 1,024
+    name                what errors call it; else the name of its class
 """
 
 from __future__ import annotations
@@ -57,19 +62,40 @@ class Game(Protocol):
         ...
 
     def legal_actions(self, state: Any) -> Sequence[int]:
-        """The legal actions, ascending; at least one unless the state is terminal."""
+        """The legal actions, ascending; at least one. Only asked where a player is to move."""
         ...
 
     def apply(self, state: Any, action: int) -> Any:
-        """The state after `action`; `state` itself is not changed."""
+        """The state after `action`, or after an outcome where chance is to move; `state` itself is not changed."""
         ...
 
     def returns(self, state: Any) -> Sequence[float]:
-        """One value in [-1, 1] per player, for a terminal state."""
+        """One value in [-1, 1] per player, for a terminal state; those of two players sum to zero."""
         ...
 
     def observe(self, state: Any) -> FloatArray | Mapping[str, FloatArray]:
         """The state as float32, seen by the player to move; of shape `observation`."""
+        ...
+
+
+@runtime_checkable
+class ListedChance(Protocol):
+    """A game that can list what chance may do."""
+
+    def chance_outcomes(self, state: Any) -> Sequence[tuple[int, float]]:
+        """Outcomes, ascending from 0 on, with their probabilities, which sum to 1."""
+        ...
+
+
+@runtime_checkable
+class SampledChance(Protocol):
+    """A game in which chance may do more than can be listed."""
+
+    def sample_outcome(self, state: Any, seed: int) -> int:
+        """An outcome drawn by its probability: a pure function of the state and of 64 random bits.
+
+        Any number of 64 bits; equal ones lead from equal states to equal states.
+        """
         ...
 
 

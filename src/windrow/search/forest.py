@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 from windrow import _core
 from windrow.config import SearchConfig
@@ -13,6 +13,15 @@ from windrow.search.memory import spare_memory
 from windrow.search.plan import Plan
 
 _SHARE_OF_SPARE_MEMORY = 0.75
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A game that can say more about a fault than the core was told."""
+
+    def explain_fault(self, moves: list[int], root: State) -> str | None:
+        """What went wrong after `moves` from `root`; None if nothing does now."""
+        ...
 
 
 def make_forest(
@@ -62,6 +71,8 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
     if cause is not None and not isinstance(cause, Exception):
         raise cause
     what = "the evaluator's answer cannot be used" if is_evaluation else f"{game!r} broke its own rules"
+    if not is_evaluation and isinstance(game, Explaining):
+        message = game.explain_fault(moves, roots[tree]) or message
     state, names, is_along = roots[tree], list[str](), True
     try:
         for move in moves:
