@@ -31,7 +31,7 @@ BENCHMARKS = (
     "weight_update",
     "cache",
 )
-ON_DEMAND = ("learner", "solver", "peers")
+ON_DEMAND = ("game_kinds", "openspiel_adapter", "learner", "solver", "peers", "tensor")
 NEED_TORCH = ("network_share", "naive_selfplay", "selfplay", "backends", "weight_update", "cache", "learner", "peers")
 MAX_IMPORT_MS = 200.0
 

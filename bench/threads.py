@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from machine import Samples, num_cores, on_cores, take_quiet
+from null_evaluator import NullEvaluator
 from openings import openings
 from report import Figure, number, print_table, run_alone
 
@@ -56,8 +57,8 @@ def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_samples: int) -
         for num_threads in (1, 2)
     ]
     with (
-        Search(game, windrow.evaluators.UniformEvaluator(), configs[0]) as one,
-        Search(game, windrow.evaluators.UniformEvaluator(), configs[1]) as two,
+        Search(game, NullEvaluator(), configs[0]) as one,
+        Search(game, NullEvaluator(), configs[1]) as two,
     ):
         for search in (one, two):
             search.run(states)  # touches the memory

@@ -13,6 +13,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from machine import num_cores, on_cores
+from null_evaluator import NullEvaluator
 from openings import openings
 from report import Figure, number, print_table, run_alone
 
@@ -93,7 +94,7 @@ def make_case(
 ) -> Case:
     """A case of NUM_TREES trees, at the start of the game if no states are given."""
     config = SearchConfig(engine="vectorized", num_simulations=num_simulations, num_threads=num_threads)
-    search = Search(game, windrow.evaluators.UniformEvaluator(), config)
+    search = Search(game, NullEvaluator(), config)
     return Case(name, search, states or [game.initial_state()] * NUM_TREES)
 
 

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -117,7 +119,8 @@ class PythonGame final : public windrow::NamedGame {
       Py_DECREF(get(state).ptr());
     };
     table_.explain = [](void* self, char* text, int32_t size) {
-      const std::string& why = static_cast<PythonGame*>(self)->why_;
+      const nb::gil_scoped_acquire gil;
+      const std::string& why = static_cast<PythonGame*>(self)->failures_[std::this_thread::get_id()].why;
       size_t length = std::min(why.size(), static_cast<size_t>(size) - 1);
       // Not in the middle of a character: what follows the first byte of one begins with the bits 10.
       while (length < why.size() && length > 0 && (static_cast<unsigned char>(why[length]) & 0xC0) == 0x80) --length;
@@ -130,13 +133,20 @@ class PythonGame final : public windrow::NamedGame {
     // The last forest may be gone after a thread without the GIL.
     const nb::gil_scoped_acquire gil;
     for (nb::object* method : {&apply_, &to_play_, &legal_actions_, &returns_, &observe_, &initial_state_, &flatten_,
-                               &chance_outcomes_, &sample_outcome_, &hash_, &error_}) {
+                               &chance_outcomes_, &sample_outcome_, &hash_}) {
       method->reset();
     }
+    failures_.clear();
   }
 
   bool needs_gil() const override { return true; }
-  nb::object take_error() { return error_.is_valid() ? std::exchange(error_, nb::object()) : nb::none(); }
+  nb::object take_error() {
+    const auto found = failures_.find(std::this_thread::get_id());
+    if (found == failures_.end()) return nb::none();
+    nb::object error = std::move(found->second.error);
+    failures_.erase(found);
+    return error.is_valid() ? error : nb::none();
+  }
 
   std::string name() const override { return name_; }
   windrow::GameOptions options() const override { return {}; }
@@ -164,15 +174,15 @@ class PythonGame final : public windrow::NamedGame {
   static int32_t guarded(void* self, const Call& call) {
     const nb::gil_scoped_acquire gil;
     PythonGame& game = *static_cast<PythonGame*>(self);
-    game.error_.reset();  // of an earlier call: nobody has asked for it
+    if (!game.failures_.empty()) game.failures_.erase(std::this_thread::get_id());  // nobody has asked for it
     try {
       return static_cast<int32_t>(call(game));
     } catch (nb::python_error& error) {
-      game.error_ = nb::borrow(error.value());
-      game.why_ = to_text(PyType_GetName(reinterpret_cast<PyTypeObject*>(error.type().ptr()))) + ": " +
-                  to_text(PyObject_Str(error.value().ptr()));
+      const std::string why = to_text(PyType_GetName(reinterpret_cast<PyTypeObject*>(error.type().ptr()))) + ": " +
+                              to_text(PyObject_Str(error.value().ptr()));
+      game.failures_[std::this_thread::get_id()] = {nb::borrow(error.value()), why};
     } catch (const std::exception& error) {
-      game.why_ = error.what();
+      game.failures_[std::this_thread::get_id()] = {nb::object(), error.what()};
     }
     return kFailed;
   }
@@ -297,8 +307,12 @@ class PythonGame final : public windrow::NamedGame {
   nb::object chance_outcomes_, sample_outcome_, hash_;  // may be missing
   std::vector<windrow::ObservationPart> parts_;
   std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> symmetries_;
-  nb::object error_;  // what was raised last
-  std::string why_;   // the same in words
+  // What was raised last in a thread, and the same in words; read and written under the GIL.
+  struct Failure {
+    nb::object error;
+    std::string why;
+  };
+  std::unordered_map<std::thread::id, Failure> failures_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 searches positions, and `SearchResult` says what was found.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windrow import errors, evaluators, nets, train
 from windrow.config import SearchConfig
@@ -22,10 +22,12 @@ from windrow.errors import (
     WindrowError,
 )
 from windrow.evaluators.cache import PredictionCache
-from windrow.games.compiled import compile_game
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.registry import game_names, make_game
 from windrow.search import Search, SearchResult, SearchStats
+
+if TYPE_CHECKING:
+    from windrow.games.compiled import compile_game
 
 __all__ = [
     "CHANCE",
@@ -58,7 +60,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`__version__`, read when it is asked for: reading it takes longer than loading all the rest."""
+    """What takes time to load is loaded when it is asked for: `__version__`, which takes longer than all the rest, too."""
+    if name == "compile_game":
+        from windrow.games.compiled import compile_game
+
+        return compile_game
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,6 +1,7 @@
 """One small correct game, one with dice, and many games that are wrong in one way each, for the checker's tests.
 
-`BROKEN` says what the checker must find in each: the kind of fault and the method.
+`BROKEN` says what the checker must find in each: the kind of fault and the method. The file is long because it is a
+list; every entry stands for itself.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class RealDice(SampledRace):
         return random.randrange(state[3])
 
 
-class Forgetful(tuple):  # noqa: SLOT001 - the attribute is the point
+class Forgetful(tuple):
     """A tuple with something that a copy does not have."""
 
     mover = 0
@@ -305,34 +306,41 @@ class SameArray(Tictactoe):
         return str(state)
 
 
-@broken("mutation", "apply")
-class SharedHistory(Tictactoe):
-    """All states share one list of moves."""
+class Pairs(Tictactoe):
+    """States are pairs: the squares, and something else."""
 
     hash = symmetries = render = None
+    board = Tictactoe()
 
     def initial_state(self) -> Any:
         return (None,) * 9, []
 
     def to_play(self, state: Any) -> int:
-        return super().to_play(state[0])
+        return self.board.to_play(state[0])
 
     def legal_actions(self, state: Any) -> Any:
-        return super().legal_actions(state[0]) if len(state) == 2 else []
+        return self.board.legal_actions(state[0])
 
     def apply(self, state: Any, action: int) -> Any:
-        squares, moves = state
-        moves.append(action)
-        return (*squares[:action], self.mover(squares), *squares[action + 1 :]), moves
-
-    def mover(self, state: Any) -> int:
-        return super().mover(state)
+        return self.board.apply(state[0], action), [*state[1], action]
 
     def returns(self, state: Any) -> Any:
-        return super().returns(state[0])
+        return self.board.returns(state[0])
 
     def observe(self, state: Any) -> Any:
-        return super().observe(state[0])
+        return self.board.observe(state[0])
+
+
+CORRECT.append(Pairs)
+
+
+@broken("mutation", "apply")
+class SharedHistory(Pairs):
+    """All states share one list of moves."""
+
+    def apply(self, state: Any, action: int) -> Any:
+        state[1].append(action)
+        return self.board.apply(state[0], action), state[1]
 
 
 class HiddenClock:
@@ -376,29 +384,18 @@ class TurnedBoard(SameArray):
 
 
 @broken("mutation", "legal_actions")
-class EatenMoves(Tictactoe):
+class EatenMoves(Pairs):
     """Takes the moves out of the state to give them away."""
-
-    hash = symmetries = render = None
 
     def initial_state(self) -> Any:
         return (None,) * 9, list(range(9))
 
-    def to_play(self, state: Any) -> int:
-        return super().to_play(state[0])
-
     def legal_actions(self, state: Any) -> Any:
-        return [] if self.to_play(state) < 0 else [state[1].pop(0) for _ in range(len(state[1]))]
+        return [state[1].pop(0) for _ in range(len(state[1]))]
 
     def apply(self, state: Any, action: int) -> Any:
-        squares = super().apply(state[0], action)
-        return squares, [square for square in range(9) if squares[square] is None]
-
-    def returns(self, state: Any) -> Any:
-        return super().returns(state[0])
-
-    def observe(self, state: Any) -> Any:
-        return super().observe(state[0])
+        squares = self.board.apply(state[0], action)
+        return squares, self.board.legal_actions(squares)
 
 
 # --- Legality -----------------------------------------------------------------------------------------------------
@@ -602,9 +599,7 @@ class InfiniteView(Tictactoe):
     """Shows what is not finite."""
 
     def observe(self, state: Any) -> Any:
-        view = super().observe(state)
-        view[0, 0, 0] = math.inf if state[4] == 1 else 0
-        return view
+        return super().observe(state) + np.float32(math.inf if state[4] == 1 else 0)
 
 
 @broken("observation", "observe")

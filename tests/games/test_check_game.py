@@ -30,16 +30,16 @@ def kinds(faults: list[Fault]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("game", [*CORRECT, broken_games.CommonGood], ids=lambda game: game.__name__)
 def test_correct_games_are_clean(game: type) -> None:
-    report = examine(game(), num_games=60)
+    report = examine(game(), num_games=40)
     assert (report.faults, report.notes) == ([], [])
-    assert report.num_games == report.num_endings == 60
+    assert report.num_games == report.num_endings == 40
     check_game(game(), num_games=5)
 
 
 @pytest.mark.parametrize("name", windrow.game_names())
 def test_games_that_come_with_windrow_are_clean(name: str) -> None:
-    assert find_faults(name, num_games=6) == []
-    assert find_faults(windrow.make_game(name), num_games=2, seed=1) == []
+    assert find_faults(name, num_games=4) == []
+    assert find_faults(windrow.make_game(name), num_games=1, seed=1) == []
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_games_that_come_with_windrow_are_clean_in_many_games(name: str) -> None
     assert find_faults(name, num_games=60) == []
 
 
-@pytest.mark.parametrize("name", ["connect_four", "pig(players=3,winscore=15)", "2048(max_tile=32)", "backgammon"])
+@pytest.mark.parametrize("name", ["connect_four", "pig(players=3,winscore=15)", "catch", "backgammon"])
 def test_games_of_openspiel_are_clean(name: str) -> None:
     pytest.importorskip("pyspiel")
     assert find_faults(f"openspiel:{name}", num_games=4) == []
@@ -66,7 +66,7 @@ def test_environments_of_pettingzoo_are_clean() -> None:
 @pytest.mark.parametrize("game", BROKEN, ids=lambda game: game.__name__)
 def test_every_defect_is_found_and_blamed_on_the_right_method(game: type) -> None:
     random.seed(1)  # some of them draw from the global generator, on purpose
-    faults = find_faults(game(), num_games=60, max_plies=200)
+    faults = find_faults(game(), num_games=30, max_plies=100)
     assert faults, "nothing was found"
     assert kinds(faults)[0] == BROKEN[game]
     assert set(kinds(faults)) == {BROKEN[game]}
@@ -93,8 +93,10 @@ class Raising(Tictactoe):
 
 @pytest.mark.parametrize(
     "method",
-    ["initial_state", "to_play", "legal_actions", "apply", "returns", "observe", "hash", "render", "symmetries"]
-    + ["action_name", "parse_action"],
+    [
+        *("initial_state", "to_play", "legal_actions", "apply", "returns", "observe"),
+        *("hash", "render", "symmetries", "action_name", "parse_action"),
+    ],
 )
 def test_whatever_a_game_raises_is_a_fault(method: str) -> None:
     faults = find_faults(Raising(method), num_games=10)
@@ -132,11 +134,11 @@ def test_another_object_of_the_game_must_be_the_same_game() -> None:
     ],
 )
 def test_what_is_only_strange_is_a_note(game: type, kind: str, method: str, words: str) -> None:
-    report = examine(game(), num_games=60)
+    report = examine(game(), num_games=40)
     assert report.faults == []
     assert kinds(report.notes) == [(kind, method)]
     assert words in report.notes[0].seen
-    check_game(game(), num_games=30)  # does not raise
+    check_game(game(), num_games=2)  # does not raise
 
 
 def test_states_that_cannot_be_pickled_are_a_note() -> None:
@@ -167,7 +169,7 @@ def test_states_that_cannot_be_pickled_are_a_note() -> None:
 
 
 def test_symmetries_that_cannot_be_tried_are_a_note() -> None:
-    report = examine("othello", num_games=4)
+    report = examine("othello", num_games=2)
     assert kinds(report.notes) == [("symmetry", "symmetries")]
     assert "1, 2, 5, 6" in report.notes[0].seen
 
@@ -191,10 +193,10 @@ def test_a_fault_shows_how_to_see_it_again() -> None:
 def test_snippets_run(game: type) -> None:
     """To their end, or to an exception of the game's."""
     random.seed(1)
-    for fault in find_faults(game(), num_games=40, max_plies=100):
+    for fault in find_faults(game(), num_games=10, max_plies=40):
         try:
             exec(fault.snippet, {"print": lambda *_: None})
-        except (ValueError, IndexError, AttributeError, TypeError) as error:
+        except (ValueError, IndexError, AttributeError, TypeError) as error:  # noqa: PERF203
             assert fault.kind in ("exception", "facts", "legality", "player"), (fault, error)
 
 

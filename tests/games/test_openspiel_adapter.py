@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import windrow
 from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError
 from windrow.games.protocol import CHANCE, TERMINAL, Game, Readable
 
@@ -275,6 +276,34 @@ def test_games_and_states_may_be_pickled(name: str) -> None:
     assert same_game == game and same_game.observation == game.observation
     assert str(same_state) == str(state)
     assert same_game.to_play(same_state) == game.to_play(state)
+
+
+# --- Searches -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "own"), [("connect_four", "connect4"), ("tic_tac_toe", "tictactoe")])
+def test_a_search_grows_the_same_tree_as_in_the_built_in_game(name: str, own: str) -> None:
+    """With an evaluator that looks at nothing, equal rules give equal visits."""
+    config = windrow.SearchConfig(num_simulations=300, engine="sequential", seed=3)
+    visits = []
+    for game in (windrow.make_game(f"openspiel:{name}"), windrow.make_game(own)):
+        with windrow.Search(game, windrow.evaluators.UniformEvaluator(), config) as search:
+            visits.append(search.run(game.state_from_moves([0, 4, 1])).visits.tolist())
+    assert visits[0] == visits[1]
+    assert sum(visits[0]) == 300
+
+
+@pytest.mark.parametrize("name", ["pig(players=3,winscore=15)", "2048", "backgammon", "chinese_checkers(players=3)"])
+def test_chance_one_player_and_several_players_are_searched(name: str) -> None:
+    game = windrow.make_game(f"openspiel:{name}")
+    state = game.initial_state()
+    while game.to_play(state) == CHANCE:
+        state = game.apply(state, game.chance_outcomes(state)[0][0])
+    config = windrow.SearchConfig(num_simulations=40, engine="sequential")
+    with windrow.Search(game, windrow.evaluators.UniformEvaluator(), config) as search:
+        result = search.run(state)
+    assert result.visits.sum() == 40
+    assert set(np.flatnonzero(result.visits)) <= set(game.legal_actions(state))
 
 
 # --- A game of one's own, in OpenSpiel's Python -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import windrow
 from windrow.errors import GameError, MissingExtraError
 from windrow.games import TERMINAL, Game, make_game
 
@@ -72,6 +73,16 @@ def test_positions_stay_as_they_are() -> None:
     assert first == second
     assert (game.observe(root) == seen).all()
     assert game.legal_actions(game.initial_state()) == list(range(7))
+
+
+def test_a_search_grows_the_same_tree_as_in_the_built_in_game() -> None:
+    """With an evaluator that looks at nothing, equal rules give equal visits."""
+    config = windrow.SearchConfig(num_simulations=120, engine="sequential", seed=3)
+    visits = []
+    for game in (windrow.make_game("pettingzoo:connect_four_v3"), make_game("connect4")):
+        with windrow.Search(game, windrow.evaluators.UniformEvaluator(), config) as search:
+            visits.append(search.run(game.state_from_moves([3, 3, 2])).visits.tolist())
+    assert visits[0] == visits[1]
 
 
 @pytest.mark.parametrize("name", ["connect_four_v3", "pettingzoo:connect_four_v3", "classic/connect_four-v3"])

@@ -9,22 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from windrow import TERMINAL, Search, SearchConfig, evaluators
-from windrow.games.native import NativeGame, State
+from windrow import CHANCE, TERMINAL, Search, SearchConfig, evaluators
+from windrow.evaluators.protocol import flatten_rows
+from windrow.games import CoreGame, State
+from windrow.games.chance import pass_chance
 from windrow.reference import Node, ReferenceSearch
 
-FIELDS = ("visits", "value", "value_sum", "actions", "priors", "edge_visits", "edge_value_sums", "in_flight")
+FIELDS = (
+    "kind",
+    "visits",
+    "value",
+    "value_sum",
+    "player_value_sums",
+    "actions",
+    "priors",
+    "edge_visits",
+    "edge_value_sums",
+    "in_flight",
+)
 
 
 # --- Positions ---------------------------------------------------------------------------------------------------
 
 
-def random_position(game: NativeGame, num_moves: int, seed: int) -> State:
-    """The position after `num_moves` random moves, or the last one before the game would be over."""
+def random_position(game: CoreGame, num_moves: int, seed: int) -> State:
+    """The position after `num_moves` random moves, or the last one before the game would be over.
+
+    A player is to move there: what chance does in between is drawn and not counted.
+    """
     rng = random.Random(f"{game!r} {num_moves} {seed}")
-    state = game.initial_state()
+
+    def after_chance(state: State) -> State:
+        return pass_chance(game, state, lambda _: rng.getrandbits(64))[0]
+
+    state = after_chance(game.initial_state())
     for _ in range(num_moves):
-        following = game.apply(state, rng.choice(game.legal_actions(state)))
+        following = after_chance(game.apply(state, rng.choice(game.legal_actions(state))))
         if game.to_play(following) == TERMINAL:
             break
         state = following
@@ -34,21 +54,22 @@ def random_position(game: NativeGame, num_moves: int, seed: int) -> State:
 # --- Evaluators --------------------------------------------------------------------------------------------------
 
 
-def linear_evaluator(game: NativeGame, seed: int = 0) -> Any:
+def linear_evaluator(game: CoreGame, seed: int = 0) -> Any:
     """Ordinary float32 outputs, none of them dyadic: a fixed random linear map, one row at a time.
 
     One row at a time, because a matrix product may round differently in batches of different sizes.
     """
     rng = np.random.default_rng(seed)
-    size = int(np.prod(game.observation))
-    weights = rng.normal(0.0, 0.7, (size, game.num_actions + 1))
-    bias = rng.normal(0.0, 0.5, game.num_actions + 1)
+    size = sum(int(np.prod(shape)) for shape in game.observation_shapes.values())
+    num_actions = game.num_actions
+    weights = rng.normal(0.0, 0.7, (size, num_actions + game.num_values))
+    bias = rng.normal(0.0, 0.5, num_actions + game.num_values)
 
     def fn(observations: Any) -> tuple[Any, Any]:
-        rows = [row.reshape(-1).astype(np.float64) @ weights + bias for row in observations]
+        rows = [row.astype(np.float64) @ weights + bias for row in flatten_rows(observations)]
         out = np.stack(rows)
-        values = out[:, -1] / (1.0 + np.abs(out[:, -1]))
-        return out[:, :-1].astype(np.float32), values.astype(np.float32)
+        values = (out[:, num_actions:] / (1.0 + np.abs(out[:, num_actions:]))).astype(np.float32)
+        return out[:, :num_actions].astype(np.float32), values if game.num_values > 1 else values[:, 0]
 
     return evaluators.from_function(fn, batched=True)
 
@@ -80,7 +101,8 @@ class Recorder(evaluators.Synchronous):
         return self
 
     def evaluate(self, observations: Any) -> Any:
-        self.calls.append([row.tobytes() for row in observations])
+        rows = flatten_rows(observations)
+        self.calls.append([row.tobytes() for row in rows])
         if self._before is not None:
             self._before(len(self.calls) - 1)
         return self._inner.evaluate(observations)
@@ -118,33 +140,95 @@ class ThreadedEvaluator:
 # --- Whole trees -------------------------------------------------------------------------------------------------
 
 
+class FullReference(ReferenceSearch):
+    """The law, counting also what no decision needs: the values of all players, and what came of chance."""
+
+    def _back_up(self, path: list[tuple[Node, int]], leaf: Node) -> None:
+        super()._back_up(path, leaf)
+        ends = [node for node, _ in path[1:]] + [leaf]
+        for (node, edge), end in zip(path, ends, strict=True):
+            _count(node, leaf.values)
+            for chance, outcome in _chance_between(node.children[edge], end):
+                _count(chance, leaf.values)
+                visits, value_sum = _outcomes_of(chance).get(outcome, (0, 0.0))
+                _outcomes_of(chance)[outcome] = visits + 1, value_sum + leaf.values[0]
+
+
+def _count(node: Node, values: list[float]) -> None:
+    """Add what one simulation brought to the sums by player, which begin with the node's own evaluation."""
+    sums = vars(node).setdefault("player_sums", list(node.values or [0.0] * len(values)))
+    vars(node)["player_sums"] = [total + value for total, value in zip(sums, values, strict=True)]
+
+
+def _outcomes_of(chance: Node) -> dict[int, tuple[int, float]]:
+    """Visits and sums of player 0's values, by outcome."""
+    return vars(chance).setdefault("outcomes", {})
+
+
+def _chance_between(top: Node, end: Node) -> list[tuple[Node, int]]:
+    """The chance nodes from `top` to `end`, which lies below it with nothing else between them, and their outcomes."""
+    if top is end:
+        return []
+    for outcome, child in top.children.items():
+        if child is end:
+            return [(top, outcome)]
+        if child.to_play == CHANCE and (rest := _chance_between(child, end)):
+            return [(top, outcome), *rest]
+    return []
+
+
 def reference_tree(root: Node) -> dict[tuple[int, ...], tuple[Any, ...]]:
-    """Every node of a reference tree by the actions that lead to it, as the values of FIELDS."""
+    """Every node of a reference tree by the moves that lead to it, as the values of FIELDS."""
     nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
     todo: list[tuple[tuple[int, ...], Node]] = [((), root)]
     while todo:
         path, node = todo.pop()
         assert not node.is_waiting
-        if node.prior is None:
-            empty = np.zeros(len(node.actions), np.int32)
-            priors = edge_visits = empty
-            sums, in_flight = empty.astype(np.float64), 0
-        else:
-            priors, edge_visits, sums = node.prior, node.edge_visits, node.edge_value_sums
-            in_flight = int(node.edges_in_flight.sum())
-            assert not node.edges_in_flight.any()
-        nodes[path] = (
-            node.visits,
-            node.value,
-            node.value_sum,
-            tuple(node.actions),
-            np.asarray(priors, np.float32).tobytes() if node.prior is not None else None,
-            np.asarray(edge_visits, np.int32).tobytes(),
-            np.asarray(sums, np.float64).tobytes(),
-            in_flight,
-        )
-        todo += [((*path, node.actions[edge]), child) for edge, child in node.children.items()]
+        nodes[path] = _chance_fields(node) if node.to_play == CHANCE else _fields(node)
+        moves = {edge: edge if node.to_play == CHANCE else node.actions[edge] for edge in node.children}
+        todo += [((*path, moves[edge]), child) for edge, child in node.children.items()]
     return nodes
+
+
+def _fields(node: Node) -> tuple[Any, ...]:
+    count, has_vectors = len(node.actions), node.state.game.num_values > 1
+    is_expanded = node.prior is not None
+    own = node.values if is_expanded else [0.0] * node.state.game.num_players
+    in_flight = int(node.edges_in_flight.sum()) if is_expanded else 0
+    return (
+        "expanded" if is_expanded else "over" if node.to_play == TERMINAL else "new",
+        node.visits,
+        node.value,
+        node.value_sum,
+        tuple(vars(node).get("player_sums", own)) if has_vectors else (),
+        tuple(node.actions),
+        node.prior.astype(np.float32).tobytes() if is_expanded else None,
+        (node.edge_visits if is_expanded else np.zeros(count, np.int32)).tobytes(),
+        (node.edge_value_sums if is_expanded else np.zeros(count)).tobytes(),
+        in_flight,
+    )
+
+
+def _chance_fields(node: Node) -> tuple[Any, ...]:
+    """Where chance is to move all but the outcomes is counted for player 0."""
+    game = node.state.game
+    is_listed = game.chance == "listed"
+    listed = game.chance_outcomes(node.state) if is_listed else [(outcome, 0.0) for outcome in sorted(node.children)]
+    came = [_outcomes_of(node).get(outcome, (0, 0.0)) for outcome, _ in listed]
+    nothing = [0.0] * game.num_players
+    sums = vars(node).get("player_sums", nothing)
+    return (
+        "chance",
+        sum(visits for visits, _ in came),
+        0.0,
+        sums[0],
+        tuple(sums) if game.num_values > 1 else (),
+        tuple(outcome for outcome, _ in listed),
+        np.array([probability for _, probability in listed], np.float32).tobytes(),
+        np.array([visits for visits, _ in came], np.int32).tobytes(),
+        np.array([value_sum for _, value_sum in came], np.float64).tobytes(),
+        0,
+    )
 
 
 def engine_node(search: Search, tree: int, path: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -154,11 +238,13 @@ def engine_node(search: Search, tree: int, path: tuple[int, ...]) -> tuple[Any, 
         return None
     in_flight = node.in_flight + int(node.edges_in_flight.sum()) + (node.kind == "waiting")
     return (
+        node.kind,
         node.visits,
         node.value,
         node.value_sum,
+        tuple(node.player_value_sums),
         tuple(node.actions.tolist()),
-        node.priors.tobytes() if node.kind == "expanded" else None,
+        node.priors.tobytes() if node.kind in ("expanded", "chance") else None,
         node.edge_visits.tobytes(),
         node.edge_value_sums.tobytes(),
         in_flight,
@@ -184,7 +270,7 @@ def assert_same_tree(
         state = root
         for action in path:
             state = game.apply(state, action)
-        moves = game.moves_to_text(list(path)) or "the root"
+        moves = game.moves_to_text(path, root) or "the root"
         raise AssertionError(
             f"tree {tree} of {game!r}, {moves}: {what}\nroot:\n{root}\nhere:\n{state}\n{config!r}\n{context}"
         )
@@ -200,6 +286,8 @@ def assert_same_tree(
             if mine != theirs:
                 fail(path, f"{field} is {readable(field, mine)}, the reference says {readable(field, theirs)}")
     num_nodes = search._forest.totals(np.array([tree], np.int32))["nodes"]
+    if game.chance == "sampled":
+        num_nodes = len(walk(search, tree))  # one chance node may take several blocks of memory
     if num_nodes != len(want):
         fail((), f"the tree has {num_nodes} nodes, the reference has {len(want)}")
     if search._forest.num_in_flight(tree) != 0:
@@ -233,13 +321,20 @@ def in_flight(search: Search) -> int:
 
 def check_invariants(search: Search, tree: int = 0) -> None:
     """The law's sums, for every node."""
-    for path, node in walk(search, tree).items():
+    nodes = walk(search, tree)
+    for path, node in nodes.items():
         assert node.in_flight == 0 and not node.edges_in_flight.any(), path
         if node.kind == "expanded":
             assert node.visits == 1 + node.edge_visits.sum(), path
             assert node.priors.sum() <= 1.0 + 1e-5, path
             assert abs(node.value_sum - (node.value + node.edge_value_sums.sum())) < 1e-6 * node.visits, path
             assert (np.abs(node.edge_value_sums) <= node.edge_visits * 1.01).all(), path
+        elif node.kind == "chance":
+            assert node.visits == node.edge_visits.sum(), path
+            assert abs(node.value_sum - node.edge_value_sums.sum()) < 1e-6 * (1 + node.visits), path
+            if path:  # all that came down the edge above went through
+                above = nodes[path[:-1]]
+                assert node.visits == above.edge_visits[above.actions.tolist().index(path[-1])], path
         else:
             assert node.visits == 0, path
             assert node.kind in ("new", "over"), path
@@ -247,6 +342,7 @@ def check_invariants(search: Search, tree: int = 0) -> None:
 
 __all__ = [
     "FIELDS",
+    "FullReference",
     "Recorder",
     "ReferenceSearch",
     "ThreadedEvaluator",

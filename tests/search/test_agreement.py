@@ -10,17 +10,21 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 from search_cases import (
+    FullReference,
     ThreadedEvaluator,
     assert_same_tree,
     linear_evaluator,
     random_position,
     reference_tree,
+    snapshot,
 )
+from toy_games import Drawn, Grown, Lottery, PlainPig, PlainTicTacToe, Reroll, TakeAway, TwoDice
 
-from windrow import TERMINAL, Search, SearchConfig, make_game
+from windrow import CHANCE, TERMINAL, Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator
-from windrow.games.native import NativeGame, State
-from windrow.reference import ReferenceSearch
+from windrow.games import CoreGame, State
+from windrow.games.python_game import as_core_game
+from windrow.reference import Node, ReferenceSearch
 
 # A forest hands trees to its threads in pieces of eight at least: with fewer, the second thread has nothing to do.
 MANY_TREES = 11
@@ -30,7 +34,7 @@ MANY_TREES = 11
 class Case:
     """Searches of some positions, each followed by a move and another search."""
 
-    game: NativeGame
+    game: CoreGame
     positions: list[State]
     num_trees: int  # tree i starts at position i modulo their number
     evaluator: Any
@@ -48,15 +52,15 @@ class Case:
 
 
 class ReferenceTrees:
-    """The reference's tree of every tree of a case. Without noise, trees of equal positions are one."""
+    """The reference's tree of every tree of a case. Without noise and chance, trees of equal positions are one."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
         num_positions = len(case.positions)
-        has_noise = case.config.dirichlet_fraction > 0 or case.config.gumbel_scale > 0
+        has_noise = case.config.dirichlet_fraction > 0 or case.config.gumbel_scale > 0 or case.game.chance != "none"
         self._index = [tree if has_noise else tree % num_positions for tree in range(case.num_trees)]
         self._searches = {
-            i: ReferenceSearch(case.game, case.evaluator, case.config, tree=i) for i in sorted(set(self._index))
+            i: FullReference(case.game, case.evaluator, case.config, tree=i) for i in sorted(set(self._index))
         }
         self._copies = {i: self._index.count(i) for i in self._searches}
         self._counted = (0, 0)
@@ -85,25 +89,51 @@ class ReferenceTrees:
             policy[action] = share
         return search.root.actions[search.gumbel.best_edge(search.root)], policy
 
-    def advance(self, choice: int) -> list[int] | None:
-        """Play a move in every tree; None if somewhere every move ends the game."""
-        moves = {}
-        for i, search in self._searches.items():
-            root = search.root
-            assert root is not None
-            open_moves = [
-                action
-                for action in root.actions
-                if self._case.game.to_play(self._case.game.apply(root.state, action)) != TERMINAL
-            ]
-            if not open_moves:
+    def advance(self, choice: int) -> list[list[int]] | None:
+        """Play a move in every tree, and then what chance does; None if somewhere everything ends the game.
+
+        Returns the rounds of it, each a move per tree. Chance must be to move in all trees or in none after each.
+        """
+        rounds: list[list[int]] = []
+        roots = {i: search.root for i, search in self._searches.items() if search.root is not None}
+        while not rounds or any(root.to_play == CHANCE for root in roots.values()):
+            options = {i: self._options(root) for i, root in roots.items()}
+            kinds = [kind for kind in (False, True) if all(option[kind] for option in options.values())]
+            if not kinds:
                 return None
-            # -1 stands for the most visited move, whose subtree is the largest.
-            best = max(open_moves, key=lambda action: root.edge_visits[root.actions.index(action)])
-            moves[i] = best if choice < 0 else open_moves[choice % len(open_moves)]
-        for i, search in self._searches.items():
-            search.advance(moves[i])
-        return [moves[i] for i in self._index]
+            kind = kinds[choice % len(kinds)]
+            moves: dict[int, int] = {}
+            for i, search in self._searches.items():
+                open_moves, root = options[i][kind], roots[i]
+                # -1 stands for the most visited move, whose subtree is the largest.
+                best = max(open_moves, key=lambda move, root=root: self._num_visits(root, move))
+                moves[i] = best if choice < 0 else open_moves[choice % len(open_moves)]
+                search.advance(moves[i])
+                assert search.root is not None
+                roots[i] = search.root
+            rounds.append([moves[i] for i in self._index])
+        return rounds
+
+    def _num_visits(self, root: Node, move: int) -> int:
+        if root.to_play != CHANCE:
+            return int(root.edge_visits[root.actions.index(move)]) if root.visits else 0
+        return root.children[move].visits if move in root.children else 0
+
+    def _options(self, root: Node) -> dict[bool, list[int]]:
+        """Moves that do not end the game, by whether chance is to move after them; also outcomes that never came."""
+        game = self._case.game
+        if root.to_play != CHANCE:
+            moves = root.actions
+        elif game.chance == "listed":
+            moves = [outcome for outcome, _ in game.chance_outcomes(root.state)]
+        else:
+            moves = sorted({*root.children, *(game.sample_outcome(root.state, number << 58) for number in range(16))})
+        options: dict[bool, list[int]] = {False: [], True: []}
+        for move in moves:
+            player = game.to_play(game.apply(root.state, move))
+            if player != TERMINAL:
+                options[player == CHANCE].append(move)
+        return options
 
 
 def check(case: Case) -> None:
@@ -130,15 +160,18 @@ def check(case: Case) -> None:
                     assert answer == reference.gumbel_answer(tree), f"tree {tree}, search {turn} of\n{case!r}"
             stats = search.stats
             assert stats is not None
-            assert stats.nn_positions == evaluations, f"nn_positions, search {turn} of {case!r}"
+            assert stats.evaluations == evaluations, f"evaluations, search {turn} of {case!r}"
+            if search.cache is None:
+                assert stats.nn_positions == evaluations, f"nn_positions, search {turn} of {case!r}"
             assert stats.collisions == collisions, f"collisions, search {turn} of {case!r}"
             assert stats.simulations == budget * case.num_trees
         if turn < len(case.choices):
-            moves = reference.advance(case.choices[turn])
-            if moves is None:
+            rounds = reference.advance(case.choices[turn])
+            if rounds is None:
                 break
-            for search, _ in searches:
-                search.advance(moves)
+            for moves in rounds:
+                for search, _ in searches:
+                    search.advance(moves)
     for search, evaluator in searches:
         search.close()
         evaluator.close()
@@ -188,28 +221,102 @@ def test_grid(name: str, rule: Any, on_collision: Any, leaves: int):
         )
 
 
+# Two players, of whom each has something to lose by being good to the other: the first may stop at (1/4, 0), then the
+# second at (-1/4, 1/2), and so on; who never stops has the most in the end, but the other stops just before.
+CENTIPEDE = (
+    0,
+    {0: (0.25, 0.0), 1: (1, {0: (-0.25, 0.5), 1: (0, {0: (0.5, 0.25), 1: (1, {0: (0.0, 1.0), 2: (0.75, 0.5)})})})},
+)
+
+# A Python game's trees are grown by one thread, whatever is asked for.
+PLAYERS_AND_DICE: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "pig": (lambda: make_game("pig", target=20), (0, 5, 8)),
+    "backgammon": (lambda: make_game("backgammon"), (0, 60, 90)),
+    "azul for two": (lambda: make_game("azul"), (0, 19, 60)),
+    "azul for three": (lambda: make_game("azul", players=3), (0, 29, 80)),
+    "azul for four": (lambda: make_game("azul", players=4), (0, 36, 90)),
+    "three players": (lambda: as_core_game(TakeAway(9)), (0, 1, 2)),
+    "not zero-sum": (lambda: as_core_game(Drawn(CENTIPEDE, players=2, zero_sum=False)), (0, 1, 2)),
+    "one player": (lambda: as_core_game(Reroll()), (0, 1, 2)),
+    "two dice in a row": (lambda: as_core_game(TwoDice()), (0, 1, 2)),
+    "too many to list": (lambda: as_core_game(Lottery(20, 3)), (0, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("leaves", [1, 3, 8])
+@pytest.mark.parametrize("name", PLAYERS_AND_DICE)
+def test_grid_with_more_players_and_dice(name: str, leaves: int):
+    make, depths = PLAYERS_AND_DICE[name]
+    game = make()
+    positions = [random_position(game, depth, seed=2) for depth in depths]
+    for rule in ("visits", "loss", "dilute"):
+        for on_collision in ("share", "skip"):
+            is_first = rule == "visits" and on_collision == "share"
+            check(
+                Case(
+                    game=game,
+                    positions=positions,
+                    num_trees=MANY_TREES if is_first else len(positions),
+                    evaluator=HashEvaluator(7) if rule == "loss" else linear_evaluator(game, 7),
+                    config=SearchConfig(leaves_per_tree=leaves, in_flight=rule, on_collision=on_collision),
+                    budgets=[17, 8, 8],
+                    choices=[-1, 2],
+                    engines=GRID_ENGINES[::2]
+                    + [{"engine": "batched", "cache_memory": 1 << 20}]
+                    + ([{"engine": "sequential"}] if leaves == 1 else []),
+                )
+            )
+
+
 # --- Drawn cases -------------------------------------------------------------------------------------------------
 
+
+def built_in(name: str, longest: int, **options: Any) -> tuple[CoreGame, int]:
+    """A game, and how many moves at most lead to where it is searched."""
+    return make_game(name, **options), longest
+
+
 GAMES = st.one_of(
-    st.just(("tictactoe", {}, 7)),
-    st.just(("connect4", {}, 38)),
+    st.just(built_in("tictactoe", 7)),
+    st.just(built_in("connect4", 38)),
     st.builds(
-        lambda rows, columns, connect: (
-            "connect4",
-            {"rows": rows, "columns": columns, "connect": connect},
-            rows * columns,
+        lambda rows, columns, connect: built_in(
+            "connect4", rows * columns, rows=rows, columns=columns, connect=connect
         ),
         st.integers(4, 5),
         st.integers(4, 6),
         st.integers(3, 4),
     ),
     st.builds(
-        lambda size, rule: ("gomoku", {"size": size, "rule": rule}, size * size - 2),
+        lambda size, rule: built_in("gomoku", size * size - 2, size=size, rule=rule),
         st.integers(5, 7),
         st.sampled_from(["freestyle", "standard"]),
     ),
-    st.just(("othello", {}, 58)),
+    st.just(built_in("othello", 58)),
 )
+
+MORE_GAMES: dict[str, Any] = {
+    "pig": st.builds(lambda target: built_in("pig", 12, target=target), st.integers(2, 30)),
+    "backgammon": st.just(built_in("backgammon", 60)),
+    "azul": st.builds(lambda players: built_in("azul", 70, players=players), st.integers(2, 4)),
+    "take away": st.builds(
+        lambda heap, players: (as_core_game(TakeAway(heap, players)), 2), st.integers(3, 12), st.integers(3, 5)
+    ),
+    "centipede": st.just((as_core_game(Drawn(CENTIPEDE, players=2, zero_sum=False)), 1)),
+    "reroll": st.builds(lambda rerolls: (as_core_game(Reroll(rerolls)), 1), st.integers(1, 5)),
+    "two dice": st.just((as_core_game(TwoDice()), 3)),
+    "lottery": st.builds(lambda numbers: (as_core_game(Lottery(numbers, 3)), 2), st.sampled_from([2, 5, 10**12])),
+    "grown": st.builds(
+        lambda seed, players, chance, zero_sum: (
+            as_core_game(Grown(seed, players, chance=chance, zero_sum=zero_sum)),
+            3,
+        ),
+        st.integers(0, 999),
+        st.integers(1, 4),
+        st.sampled_from(["none", "listed", "sampled"]),
+        st.booleans(),
+    ),
+}
 
 FIRST_PLAY = st.one_of(
     st.builds(lambda value: {"first_play": value}, st.sampled_from([0.0, -1.0, 0.3, 1.0])),
@@ -237,18 +344,18 @@ ROOT = st.one_of(
 
 
 @st.composite
-def cases(draw: st.DrawFn, max_budget: int) -> Case:
+def cases(draw: st.DrawFn, games: Any, max_budget: int) -> Case:
     """Any game, position, rule, K, budget, engine: all knobs of the law."""
-    name, options, longest = draw(GAMES)
-    game = make_game(name, **options)
+    game, longest = draw(games)
     positions = [
         random_position(game, draw(st.integers(0, longest)), draw(st.integers(0, 999)))
         for _ in range(draw(st.integers(1, 3)))
     ]
-    leaves = draw(st.sampled_from([1, 2, 8, 32]))
+    leaves = draw(st.sampled_from([1, 2, 3, 8, 32]))
     root = draw(ROOT)
     num_trees = draw(st.sampled_from([len(positions), MANY_TREES]))
-    if (root.get("dirichlet_fraction") or root.get("gumbel_scale")) and num_trees == MANY_TREES:
+    has_noise = root.get("dirichlet_fraction") or root.get("gumbel_scale") or game.chance != "none"
+    if has_noise and num_trees == MANY_TREES:
         max_budget = min(max_budget, 20)
     budgets = draw(st.lists(st.integers(1, max_budget), min_size=1, max_size=3))
     if draw(st.booleans()):
@@ -266,13 +373,18 @@ def cases(draw: st.DrawFn, max_budget: int) -> Case:
         **draw(FIRST_PLAY),
     )
     engines: list[dict[str, Any]] = [
-        {"engine": "batched", "max_batch": draw(st.sampled_from([None, 1, 3, 40]))},
+        {
+            "engine": "batched",
+            "max_batch": draw(st.sampled_from([None, 1, 3, 40])),
+            "cache_memory": draw(st.sampled_from([None, 1 << 20])),
+        },
         *(
             {
                 "engine": "vectorized",
                 "num_threads": num_threads,
                 "pipeline": draw(st.sampled_from([1, 2, 3])),
                 "max_batch": draw(st.sampled_from([None, 1, 5, 64])),
+                "cache_memory": draw(st.sampled_from([None, 1 << 16])),
                 "is_threaded": draw(st.booleans()),
             }
             for num_threads in (1, 2)
@@ -287,7 +399,7 @@ def cases(draw: st.DrawFn, max_budget: int) -> Case:
         evaluator=draw(st.sampled_from([HashEvaluator(draw(st.integers(0, 5))), linear_evaluator(game, 3)])),
         config=config,
         budgets=budgets,
-        choices=draw(st.lists(st.integers(-1, 9), min_size=len(budgets) - 1, max_size=len(budgets) - 1)),
+        choices=draw(st.lists(st.integers(-1, 30), min_size=len(budgets) - 1, max_size=len(budgets) - 1)),
         engines=engines,
     )
 
@@ -295,23 +407,38 @@ def cases(draw: st.DrawFn, max_budget: int) -> Case:
 SLOW_TO_DRAW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large]
 
 
-@hypothesis.given(cases(max_budget=60))
+@hypothesis.given(cases(GAMES, max_budget=60))
 @hypothesis.settings(max_examples=350, suppress_health_check=SLOW_TO_DRAW)
 def test_drawn_cases(case: Case):
     check(case)
 
 
+@pytest.mark.parametrize("name", MORE_GAMES)
+@hypothesis.given(data=st.data())
+@hypothesis.settings(max_examples=25, suppress_health_check=SLOW_TO_DRAW)
+def test_drawn_cases_with_chance_and_more_players(name: str, data: st.DataObject):
+    check(data.draw(cases(MORE_GAMES[name], max_budget=30)))
+
+
 @pytest.mark.slow
-@hypothesis.given(cases(max_budget=150))
+@hypothesis.given(cases(GAMES, max_budget=150))
 @hypothesis.settings(max_examples=1500, suppress_health_check=SLOW_TO_DRAW)
 def test_many_drawn_cases(case: Case):
     check(case)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MORE_GAMES)
+@hypothesis.given(data=st.data())
+@hypothesis.settings(max_examples=400, suppress_health_check=SLOW_TO_DRAW)
+def test_many_drawn_cases_with_chance_and_more_players(name: str, data: st.DataObject):
+    check(data.draw(cases(MORE_GAMES[name], max_budget=100)))
+
+
 # --- Corners that drawing may miss -------------------------------------------------------------------------------
 
 
-def case_of(game: NativeGame, positions: list[State], **changes: Any) -> Case:
+def case_of(game: CoreGame, positions: list[State], **changes: Any) -> Case:
     settings: dict[str, Any] = {
         "game": game,
         "positions": positions,
@@ -385,6 +512,48 @@ def test_more_leaves_than_the_budget_and_a_single_legal_move():
     for on_collision in ("share", "skip"):
         config = SearchConfig(leaves_per_tree=32, on_collision=on_collision)
         check(case_of(game, [state, game.initial_state()], config=config, budgets=[7, 40], choices=[]))
+
+
+@pytest.mark.parametrize("name", ["pig", "backgammon", "azul for three", "two dice in a row", "too many to list"])
+def test_a_game_played_with_the_subtree_kept(name: str):
+    """Nine moves and all that chance does between them: outcomes that the tree has seen, and some that it has not."""
+    make, depths = PLAYERS_AND_DICE[name]
+    game = make()
+    check(
+        case_of(
+            game,
+            [random_position(game, depths[1] // 2, seed=8)],
+            budgets=[14] * 10,
+            choices=[-1, 0, 3, -1, 5, -1, 1, 11, -1],
+            config=SearchConfig(leaves_per_tree=3, dirichlet_fraction=0.25, seed=9),
+            evaluator=linear_evaluator(game),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "name", "options"),
+    [(PlainPig(20), "pig", {"target": 20}), (PlainTicTacToe(), "tictactoe", {})],
+    ids=["pig", "tictactoe"],
+)
+@pytest.mark.parametrize("leaves", [1, 5])
+def test_a_twin_in_python_has_the_trees_of_the_built_in_game(plain: Any, name: str, options: Any, leaves: int):
+    """The same rules twice, once in C++ and once in Python: every node of every tree is the same, move after move."""
+    twins = [make_game(name, **options), as_core_game(plain)]
+    config = SearchConfig(num_simulations=120, leaves_per_tree=leaves, dirichlet_fraction=0.25, engine="vectorized")
+    searches = [Search(game, linear_evaluator(game), config) for game in twins]
+    for turn in range(6):
+        for game, search in zip(twins, searches, strict=True):
+            search.run([game.initial_state()] * 3 if turn == 0 else None)
+        for tree in range(3):
+            assert snapshot(searches[0], tree) == snapshot(searches[1], tree)
+        for search in searches:
+            search.advance([search.game.legal_actions(state)[-1] for state in search.states])
+        while (player := twins[0].to_play(searches[0].states[0])) == CHANCE:
+            for search in searches:
+                search.advance([6 if turn % 2 else 3] * 3)
+        if player == TERMINAL:
+            break
 
 
 def test_many_trees_of_unequal_length_on_two_threads():

@@ -66,6 +66,9 @@ class EvaluatorLike(Protocol):
 class Evaluator:
     """Base for evaluators: define `evaluate`, and `submit` too if it can return before the work is done.
 
+    One that looks at no observation says `reads_observations = False`: then none are made, and what it is given is only
+    of the right size.
+
     `Evaluator.load` makes one of a network.
     """
 

@@ -12,6 +12,8 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 class UniformEvaluator(Evaluator):
     """Uniform priors and value 0: shows what the search alone does, and costs next to nothing."""
 
+    reads_observations = False
+
     def __init__(self, num_actions: int = 0, num_values: int = 1) -> None:
         self._logits = np.zeros((0, num_actions), np.float32)
         self._shape = (num_values,) if num_values > 1 else ()

@@ -24,13 +24,19 @@ The methods are those of `windrow.games.Game`, but they fill in what they are gi
     observe(state, observation)       writes float32; zeros before. Of named parts it gets one array each:
                                       observe(state, board, flat) for {"board": (2, 6, 7), "flat": (9,)}
 
-and, if the game has that: `chance_outcomes(state, outcomes, probabilities)` writes and returns how many, at most
-`max_outcomes`; or `sample_outcome(state, seed)` returns one, `seed` being from 0 to 2^63 - 1; `can_happen(state,
-outcome)` tells whether chance may do that, where that is quicker than to look at all outcomes; `hash(state)` returns
-what tells positions apart, an integer or a tuple of integers and arrays, if not all bytes of the state do. These are
-compiled, and so is what they call: other methods and functions of the module. What they use of `self` is frozen when
-the game is made. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name` and `parse_outcome`
-stay plain Python, and are given the state as a `np.record`.
+And, where a game needs them:
+
+    chance_outcomes(state, outcomes, probabilities)    writes them and returns how many, at most `max_outcomes`
+    sample_outcome(state, seed)       instead, if they cannot be listed: returns one; `seed` is from 0 to 2^63 - 1
+    can_happen(state, outcome)        whether chance may do that, if that is quicker to tell than to list all
+    hash(state)                       returns what tells positions apart: an integer, or a tuple of integers and arrays.
+                                      Without it all bytes of the state do: equal positions must have equal bytes
+
+These are compiled, and so is what they call: other methods, and functions of the module. What they use of `self` is
+frozen when the game is made. Words of bits are best kept in np.int64: mixed with other integers, unsigned ones become
+floats in some versions of numba. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name` and
+`parse_outcome` stay plain Python; `render` is given a `np.record`. The facts `num_players`, `num_actions`,
+`observation`, `max_legal_actions`, `max_outcomes`, `zero_sum` and `name` are those of any game.
 """
 
 from __future__ import annotations
@@ -78,18 +84,16 @@ class CompiledGame(ByteGame):
         self.rules: Any = self.rules_class(*arguments, **options)
         self.name = str(getattr(self.rules, "name", self.rules_class.__name__))
         facts = read_facts(self.rules)
+        self._images = read_symmetries(self.rules, facts)
         functions, digest = compile_functions(
             self.rules, facts, boundscheck=self._boundscheck, use_cache=self._use_cache
         )
         self.is_from_cache = functions.is_from_cache
         self._replay = Replay(self.rules, facts)
-        self._images = read_symmetries(self.rules, facts)
-        has_one_value = facts.num_players == 1 or (
-            facts.num_players == 2 and bool(getattr(self.rules, "zero_sum", True))
-        )
+        is_zero_sum = bool(getattr(self.rules, "zero_sum", True)) and facts.num_players <= 2
         counts = {
             "num_players": facts.num_players,
-            "num_values": 1 if has_one_value else facts.num_players,
+            "num_values": 1 if is_zero_sum or facts.num_players == 1 else facts.num_players,
             "num_actions": facts.num_actions,
             "max_legal_actions": facts.max_legal_actions,
             "max_outcomes": facts.max_outcomes if "chance_outcomes" in facts.methods else 0,
@@ -110,7 +114,7 @@ class CompiledGame(ByteGame):
         return hash(self._key)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), *self._arguments)
+        return _restore, (type(self), *self._arguments, self.name, dict(self.options))
 
     def record(self, state: State) -> Any:
         """A copy of a state as a `np.record` with the fields of the class's `state`."""
@@ -285,8 +289,12 @@ def _bind(rules: type, arguments: tuple[Any, ...], options: dict[str, Any]) -> i
     return signature.bind(*arguments, **options)
 
 
-def _restore(game: type[CompiledGame], arguments: tuple[Any, ...], options: dict[str, Any]) -> CompiledGame:
-    return game(*arguments, **options)
+def _restore(
+    game: type[CompiledGame], arguments: tuple[Any, ...], options: dict[str, Any], name: str, shown: dict[str, Any]
+) -> CompiledGame:
+    made = game(*arguments, **options)
+    made.name, made.options = name, MappingProxyType(shown)  # `make_game` may have given it others
+    return made
 
 
 def _first_word(text: str) -> str:

@@ -21,7 +21,14 @@ import numpy as np
 
 from windrow.errors import GameError, MissingExtraError
 from windrow.games.compiled_source import FrozenMethods, title
-from windrow.games.compiled_wrappers import Facts, function_types, method_types, wrapper_source, wrapper_variables
+from windrow.games.compiled_wrappers import (
+    Facts,
+    function_types,
+    method_types,
+    wrapper_revision,
+    wrapper_source,
+    wrapper_variables,
+)
 
 _ANSWERS = {
     "to_play": "the player to move, CHANCE or TERMINAL",
@@ -68,7 +75,7 @@ def compile_functions(
     methods = {name: frozen.method(name) for name in facts.methods}
     source = wrapper_source(facts)
     settings: Any = (boundscheck, numba.config.BOUNDSCHECK, numba.config.OPT, numba.__version__, np.__version__)
-    digest = frozen.digest(source, facts, facts.state.itemsize, settings)
+    digest = frozen.digest(source, wrapper_revision(), facts, facts.state.itemsize, settings)
     functions = _in_memory.get(digest)
     if functions is None:
         work = _Work(numba, facts, methods, source)
@@ -117,6 +124,14 @@ def _write_source(facts: Facts, digest: str, source: str) -> Path | None:
     return file
 
 
+def _forget(file: Path) -> None:
+    """Delete what is kept for these wrappers. numba's part lies beside them or their folder, under their name."""
+    for pattern in (f"*/{file.stem}.*", f"*/__pycache__/{file.stem}.*"):
+        for kept in file.parent.parent.glob(pattern):
+            with suppress(OSError):
+                kept.unlink()
+
+
 class _Work:
     """One game on its way through numba."""
 
@@ -143,13 +158,16 @@ class _Work:
         cfunc = self._numba.cfunc
         with _no_cache_warnings():
             if file is not None:
-                # What goes wrong may be the cache: a damaged file, a full disk. Without it, it must be the method.
                 with suppress(Exception):
                     return cfunc(signature, cache=True)(wrapper)
+            # It was the method, or the cache: a damaged file, a full disk. Without the cache only the method is left.
             try:
-                return cfunc(signature)(wrapper)
+                function = cfunc(signature)(wrapper)
             except Exception as error:
                 raise self._explain(name, error) from error
+            if file is not None:
+                _forget(file)
+            return function
 
     def _check_answer(self, name: str) -> None:
         (signature, *_) = self._methods[name].nopython_signatures

@@ -54,17 +54,17 @@ def check_class(rules: type) -> None:
             near = get_close_matches(name, [other for other in own if other not in _METHODS], n=1)
             guess = f" (is it {near[0]}?)" if near else ""
             raise GameError(f"{rules.__name__} has no method {name}{guess}: write {call}")
-        given = list(inspect.signature(getattr(method, "py_func", method)).parameters.values())
-        names = [each.name for each in given if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-        # Of a named observation, observe is given every part.
-        if (
-            len(names) != len(given)
-            or len(names) < 1 + len(parameters)
-            or (len(names) > 1 + len(parameters) and name != "observe")
-        ):
-            raise GameError(f"{rules.__name__}.{name} has the parameters ({', '.join(names)}): write {call}")
+        given = _parameters(method)
+        # How many observe is given depends on the parts of the observation.
+        if len(given) < 2 if name == "observe" else len(given) != 1 + len(parameters):
+            raise GameError(f"{rules.__name__}.{name} has the parameters ({', '.join(given)}): write {call}")
     if hasattr(rules, "chance_outcomes") and hasattr(rules, "sample_outcome"):
         raise GameError(f"{rules.__name__} has chance_outcomes and sample_outcome: one of them is enough")
+
+
+def _parameters(method: Any) -> list[str]:
+    """Names of the parameters, self included; also of a method that numba has compiled."""
+    return list(inspect.signature(getattr(method, "py_func", method)).parameters)
 
 
 def read_facts(rules: Any) -> Facts:
@@ -130,8 +130,8 @@ def _read_observation(rules: Any) -> Mapping[str, Shape]:
             raise GameError(f"{label} must have sizes of 1 and more, not {sizes}")
     if not shapes:
         raise GameError(f"{label} has no parts")
-    given = list(inspect.signature(getattr(rules.observe, "py_func", rules.observe)).parameters)[-len(shapes) - 1 :]
-    if (is_named and given[1:] != list(shapes)) or len(given) != len(shapes) + 1:
+    given = _parameters(type(rules).observe)[2:]
+    if len(given) != len(shapes) or (is_named and given != list(shapes)):
         call = f"def observe(self, state, {', '.join(shapes)})"
         raise GameError(f"{type(rules).__name__}.observe must be given every part of the observation: write {call}")
     return shapes
@@ -215,6 +215,15 @@ class Replay:
         if limit is not None and not 0 <= answer <= limit:
             return f"{self._facts.label}.{method} returned {answer}; it must be how many it wrote, from 0 to {limit}"
         return None
+
+    def _can_happen(self, record: Any, move: int) -> bool:
+        """False for an outcome that the compiled game refuses."""
+        if "can_happen" in self._facts.methods:
+            return self._rules.to_play(record) != CHANCE or bool(self._rules.can_happen(record, move))
+        if "chance_outcomes" not in self._facts.methods or self._rules.to_play(record) != CHANCE:
+            return True
+        outcomes, probabilities = self._room("chance_outcomes")
+        return move in outcomes[: self._rules.chance_outcomes(record, outcomes, probabilities)].tolist()
 
     def _room(self, method: str) -> list[npt.NDArray[Any]]:
         facts = self._facts

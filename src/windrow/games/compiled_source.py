@@ -93,7 +93,7 @@ class FrozenMethods:
         made.__kwdefaults__ = function.__kwdefaults__
         # Before what it uses is looked at: that may be the function itself.
         self._made[key] = compiled = self._jit(made)
-        self._note("code", function.__name__, _code_words(code))
+        self._note("code", function.__name__, code_words(code))
         self._describe(function.__defaults__)
         if not is_method:
             self._describe(tuple(_enclosed(function).values()))
@@ -126,9 +126,7 @@ class FrozenMethods:
                     self._describe(getattr(value, name, None))
             return value
         self._describe(value)
-        if isinstance(value, np.ndarray) and cast("np.ndarray[Any, Any]", value).ndim:
-            return np.ascontiguousarray(cast("Any", value))
-        return value
+        return np.ascontiguousarray(cast("Any", value)) if isinstance(value, np.ndarray) else cast("Any", value)
 
     def _describe(self, value: Any) -> None:
         """Note a value in the digest."""
@@ -159,7 +157,7 @@ class FrozenMethods:
         if function in self._described:
             return
         self._described.add(function)
-        self._note("code", function.__name__, _code_words(function.__code__))
+        self._note("code", function.__name__, code_words(function.__code__))
         self._describe(function.__defaults__)
         self._describe(tuple(_enclosed(function).values()))
         for name in _global_names(function.__code__):
@@ -243,8 +241,8 @@ def _find_source(function: FunctionType) -> ast.FunctionDef:
                 return node
     reason = "is not what was loaded" if text else "cannot be found"
     raise GameError(
-        f"{title(function, code.co_firstlineno)} cannot be compiled: its source {reason}. A compiled game is a class in "
-        "a file or a notebook, with methods written with def"
+        f"{title(function, code.co_firstlineno)} cannot be compiled: its source {reason}. A compiled game is a class "
+        "in a file or a notebook, with methods written with def"
     )
 
 
@@ -282,7 +280,7 @@ def _global_names(code: CodeType) -> dict[str, int]:
     return names
 
 
-def _code_words(code: CodeType) -> tuple[object, ...]:
+def code_words(code: CodeType) -> tuple[object, ...]:
     """All that decides what code does: not its file, its lines and its addresses."""
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, [_constant_words(c) for c in code.co_consts]
 
@@ -290,7 +288,7 @@ def _code_words(code: CodeType) -> tuple[object, ...]:
 def _constant_words(constant: object) -> object:
     if isinstance(constant, frozenset):  # a set in the source; its order changes from process to process
         return sorted(repr(item) for item in cast("frozenset[object]", constant))
-    return _code_words(constant) if isinstance(constant, CodeType) else repr(constant)
+    return code_words(constant) if isinstance(constant, CodeType) else repr(constant)
 
 
 def _package_of(function: FunctionType) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.games.compiled_source import code_words
 from windrow.games.protocol import CHANCE, Shape
 
 FAILED = -(2**31)
@@ -129,6 +130,11 @@ def wrapper_source(facts: Facts) -> str:
     return title + "\n".join(wrappers)
 
 
+def wrapper_revision() -> object:
+    """Changes with the code that wrappers use besides the methods."""
+    return code_words(_native_functions.__wrapped__.__code__)
+
+
 def _observe_body(facts: Facts) -> str:
     lines = [f"floats = carray(row, {sum(map(prod, facts.observation.values()))})", "floats[:] = 0"]
     arguments: list[str] = []
@@ -202,7 +208,7 @@ def _native_functions(numba: Any) -> dict[str, Any]:
     low, high = np.uint64(0x243F6A8885A308D3), np.uint64(0xB7E151628AED2A6B)
     times_low, times_high = np.uint64(0x9FB21C651E98DF25), np.uint64(0xD6E8FEB86659FD93)
     times_first, times_second = np.uint64(0xBEA225F9EB34556D), np.uint64(0xE9846AF9B1A615D1)
-    u64 = np.uint64
+    literal_unroll, u64 = numba.literal_unroll, np.uint64
 
     @extending.intrinsic
     def skip(_: Any, pointer: Any, count: Any) -> Any:
@@ -252,7 +258,7 @@ def _native_functions(numba: Any) -> dict[str, Any]:
             return hashes
 
         def absorb_tuple(hashes: Any, value: Any) -> Any:
-            for item in numba.literal_unroll(value):
+            for item in literal_unroll(value):
                 hashes = absorb(hashes, item)
             return hashes
 

@@ -71,7 +71,7 @@ class EvaluatorPort:
         self._num_values: int = game.num_values
         self._num_players: int = game.num_players
         # Nothing is written that nobody reads.
-        self.reads_observations = self._evaluate_states is None
+        self.reads_observations = self._evaluate_states is None and bool(getattr(bound, "reads_observations", True))
         self._shapes = game.observation
         self._max_batch = max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
@@ -160,6 +160,8 @@ class EvaluatorPort:
         return self._checked("values", values, (num_rows,))
 
     def _checked(self, what: str, answer: Any, shape: Shape) -> FloatArray:
+        if type(answer) is np.ndarray and answer.shape == shape and _is_ready(answer):
+            return answer
         try:
             array: FloatArray = np.asarray(off_device(answer), dtype=np.float32)
         except (TypeError, ValueError) as error:
@@ -173,6 +175,11 @@ class EvaluatorPort:
                 f" and A = {self._num_actions} actions)"
             )
         return np.ascontiguousarray(array)
+
+
+def _is_ready(array: npt.NDArray[Any]) -> bool:
+    """Whether the core can read it as it is."""
+    return array.dtype == np.float32 and array.flags.c_contiguous
 
 
 def _allocate(shape: tuple[int, ...]) -> FloatArray:
