@@ -1,7 +1,7 @@
 """windrow: neural Monte-Carlo tree search for your own game and your own network.
 
-`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with a `SearchConfig`
-searches positions, and `SearchResult` says what was found.
+`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with a
+`SearchConfig` searches positions, and `SearchResult` says what was found.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What takes time to load is loaded when it is asked for: `__version__`, which takes longer than all the rest, too."""
+    """Load what takes long when it is asked for; reading `__version__` takes longer than loading all the rest."""
     if name == "compile_game":
         from windrow.games.compiled import compile_game
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from search_cases import (
+    FIELDS,
     FullReference,
     Recorder,
     assert_same_tree,
@@ -147,7 +148,7 @@ def test_with_exact_leaves_q_is_exact_up_to_the_luck_of_the_dice():
 
 @pytest.mark.parametrize("evaluator", [UniformEvaluator(), RolloutEvaluator(seed=1)], ids=["uniform", "rollout"])
 def test_many_simulations_find_the_best_move_and_the_value(evaluator: Any):
-    """Knowing nothing, 100,000 simulations find what is better, wherever it is better by .05 or more.
+    """Knowing nothing, 100,000 simulations find the move (to roll: that is better everywhere here) and the value.
 
     The value of the root is a mean over all simulations: those that tried something worse, and early ones that ended in
     positions of which nothing is known, pull it to the middle. Both are rare by then; .05 leaves room for twice that.
@@ -159,25 +160,55 @@ def test_many_simulations_find_the_best_move_and_the_value(evaluator: Any):
         points = SOLVED.points(state)
         assert result.value == pytest.approx(SOLVED.value[points], abs=0.05), str(state)
         qs = [SOLVED.q(points, action) for action in PIG.legal_actions(state)]
-        if len(qs) == 2 and abs(qs[ROLL] - qs[HOLD]) > 0.05:
-            num_clear += 1
-            assert result.best_action == int(np.argmax(qs)), str(state)
-    assert num_clear >= 5
+        num_clear += len(qs) == 2
+        assert result.best_action == int(np.argmax(qs)), str(state)
+    assert num_clear >= 3
 
 
 def test_when_to_roll_again():
     """One die, kept or rolled again: worked out from the end.
 
     A roll is worth 3.5. With one more to come, 4 and more are kept: (4 + 5 + 6)/6 + 3.5/2 = 4.25. With two more to come
-    5 and 6 are kept: (5 + 6)/6 + 4.25 * 4/6 = 4.667. In [-1, 1], as (2x - 7)/5: 0, 0.3 and 0.467.
+    5 and 6 are kept: (5 + 6)/6 + 4.25 * 4/6 = 4.667. In [-1, 1], as (2x - 7)/5: 0, 0.3 and 0.467. A mean over all that
+    was tried is lower than what is best: by less than .04 after 40,000 simulations.
     """
     game = Reroll(rerolls=2)
     search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=40_000, seed=2, leaves_per_tree=8))
-    assert search.run(game.initial_state()).value == pytest.approx(0.467, abs=0.02)
+    assert 0.427 < search.run(game.initial_state()).value < 0.467
     for face, left, best in ((4, 1, Reroll.KEEP), (3, 1, Reroll.ROLL), (5, 2, Reroll.KEEP), (4, 2, Reroll.ROLL)):
         result = search.run((face, left, False))
         assert result.best_action == best, (face, left)
         assert result.values.tolist() == [result.value]
+
+
+def expected(game: CoreGame, state: State) -> list[float]:
+    """What every player can expect of a small tree in which everyone plays their best (of equals the first)."""
+    player = game.to_play(state)
+    if player == TERMINAL:
+        return game.returns(state)
+    if player == CHANCE:
+        shares = [(expected(game, game.apply(state, outcome)), share) for outcome, share in game.chance_outcomes(state)]
+        return [sum(values[who] * share for values, share in shares) for who in range(game.num_players)]
+    return max(
+        (expected(game, game.apply(state, action)) for action in game.legal_actions(state)), key=lambda v: v[player]
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 8, 13, 21, 34])
+def test_small_trees_are_solved(seed: int):
+    """Two players and dice in any order, against plain expectimax: the value within .02, and a best move.
+
+    20,000 simulations pass every position of such a tree; what is left is the share that went to worse moves. It is .01
+    at most in these, and goes down with the square root of the simulations.
+    """
+    game = as_core_game(Grown(seed, length=6))
+    state = game.initial_state()
+    config = SearchConfig(num_simulations=20_000, c_puct=0.5, leaves_per_tree=8)
+    result = Search(game, UniformEvaluator(), config).run(state)
+    assert result.values.tolist() == pytest.approx(expected(game, state), abs=0.02)
+    player = game.to_play(state)
+    values = {action: expected(game, game.apply(state, action))[player] for action in game.legal_actions(state)}
+    assert values[result.best_action] >= max(values.values()) - 0.02
 
 
 # --- As often as they should come --------------------------------------------------------------------------------
@@ -217,9 +248,9 @@ def test_two_dice_of_backgammon_in_the_tree():
 
 
 def test_drawn_outcomes_come_as_the_game_draws_them():
-    """One thousand numbers, none of them listed, 40 draws of each to be expected."""
+    """One thousand numbers, none of them listed; two kinds of tickets, about 40 draws of each number for each."""
     game = as_core_game(Lottery(numbers=1000))
-    search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=80_000, seed=5, c_puct=0.0, first_play=1.0))
+    search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=80_000, seed=5))
     search.run(game.initial_state())
     nodes = [search._forest.node(0, [kind]) for kind in (0, 1)]
     assert sum(node.visits for node in nodes) == 80_000
@@ -321,7 +352,7 @@ GAMES: dict[str, Any] = {
 @pytest.mark.parametrize("name", GAMES)
 def test_a_seed_decides_the_draws(name: str):
     game = GAMES[name]()
-    state = random_position(game, 2, seed=1)
+    state, _ = before_chance(game, 20 if name == "azul" else 1)
 
     def tree(seed: int) -> Any:
         search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=200, seed=seed, leaves_per_tree=1))
@@ -381,13 +412,21 @@ def test_what_an_evaluators_error_undoes_leaves_no_trace(name: str, call: int, l
     reference.config = config.replace(num_simulations=25)
     want = reference_tree(reference.run())
     got = {path: engine_node(search, 0, path) for path in walk(search)}
-    assert {path: got.get(path) for path in want} == {
-        path: fields if game.chance == "listed" or fields[0] != "chance" else got.get(path)
-        for path, fields in want.items()
-    }
+    for path, fields in want.items():
+        assert what_came(got[path]) == what_came(fields), path
     for path in got.keys() - want.keys():
-        assert got[path][0] in ("new", "chance") and got[path][1] == 0
+        kind, visits = got[path][:2]
+        assert kind in ("new", "chance") and visits == 0, path
     check_invariants(search)
+
+
+def what_came(fields: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The fields of a node; of outcomes that are not listed, those that counted."""
+    if fields[0] != "chance":
+        return fields
+    outcomes, visits = fields[FIELDS.index("actions")], np.frombuffer(fields[FIELDS.index("edge_visits")], np.int32)
+    counted = {outcome: count for outcome, count in zip(outcomes, visits.tolist(), strict=True) if count}
+    return (*fields[: FIELDS.index("actions")], counted)
 
 
 def test_a_leaf_that_is_skipped_is_drawn_again():
@@ -470,10 +509,9 @@ def test_an_outcome_that_a_games_own_class_takes_but_does_not_list():
 def test_lines_of_play_end_where_chance_is_to_move():
     search = Search(PIG, SOLVED.evaluator(), SearchConfig(num_simulations=500))
     result = search.run(PIG.state_from_moves("roll 4 hold roll 6"))
-    assert result.best_action == HOLD
-    assert result.principal_variation == [HOLD, ROLL]
-    assert search.line_after(ROLL) == [ROLL]
-    assert "best line hold roll" in result.table()
+    assert result.principal_variation == [ROLL]
+    assert search.line_after(HOLD) == [HOLD, ROLL]
+    assert result.table().endswith("best line roll")
 
 
 # --- Without memory ----------------------------------------------------------------------------------------------

@@ -37,7 +37,9 @@ def train(
     config: Annotated[
         str | None,
         typer.Argument(
-            metavar="GAME", help="A game, yours such as [cyan]nim.py:Nim[/cyan], or a TOML file.", autocompletion=complete_game
+            metavar="GAME",
+            help="A game, yours such as [cyan]nim.py:Nim[/cyan], or a TOML file.",
+            autocompletion=complete_game,
         ),
     ] = None,
     run: Annotated[
