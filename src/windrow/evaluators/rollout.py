@@ -39,7 +39,10 @@ class RolloutEvaluator:
             values = _core.evaluate_by_rollout(native, states, num_rollouts=self._num_rollouts, seed=self._seed)
         except RuntimeError as error:
             cause = _core.take_error(native)
-            if cause is not None and not isinstance(cause, Exception):
-                raise cause from None  # an interrupt
-            raise GameError(f"{self._game!r} broke its own rules in a random game: {error}") from cause
+            try:
+                if cause is not None and not isinstance(cause, Exception):
+                    raise cause from None  # an interrupt
+                raise GameError(f"{self._game!r} broke its own rules in a random game: {error}") from cause
+            finally:
+                del cause  # what it refers to must not wait for the cycle collector
         return np.zeros((len(states), self._game.num_actions), np.float32), values

@@ -155,7 +155,13 @@ class PythonGame(CoreGame):
         return self._images
 
     def _apply(self, state: State, move: int) -> State:
-        return State(self, self._ask("apply", state.data, move))
+        try:
+            return State(self, self._ask("apply", state.data, move))
+        except GameError as error:
+            # How a class says that chance does not do that; where outcomes are listed nobody asks.
+            if self.chance == "sampled" and isinstance(error.__cause__, ValueError) and self.to_play(state) == CHANCE:
+                raise ValueError(str(error.__cause__)) from error
+            raise
 
     def _sample_outcome(self, state: State, seed: int) -> int:
         return self._ask("sample_outcome", state.data, seed, to=index)

@@ -17,6 +17,7 @@ def explain_unknown(word: str, known: Iterable[str], *, what: str) -> str:
     names = list(known)
     if not names:
         return f"There are no {what}."
-    nearest = get_close_matches(word.lower(), names, n=1)
-    guess = f"Did you mean {nearest[0]!r}? " if nearest else ""
+    by_lower = {name.lower(): name for name in names}
+    nearest = get_close_matches(word.lower(), by_lower, n=1)
+    guess = f"Did you mean {by_lower[nearest[0]]!r}? " if nearest else ""
     return f"{guess}The {what} are {', '.join(names)}."

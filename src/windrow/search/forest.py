@@ -69,7 +69,10 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
     is_evaluation = isinstance(error, _core.BadEvaluation)
     cause = None if is_evaluation else _core.take_error(game.native)
     if cause is not None and not isinstance(cause, Exception):
-        raise cause
+        try:
+            raise cause
+        finally:
+            del cause, error  # what they refer to must not wait for the cycle collector
     what = "the evaluator's answer cannot be used" if is_evaluation else f"{game!r} broke its own rules"
     if not is_evaluation and isinstance(game, Explaining):
         message = game.explain_fault(moves, roots[tree]) or message
