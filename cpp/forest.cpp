@@ -102,6 +102,7 @@ void Forest::advance(std::span<const int32_t> trees, std::span<const int64_t> mo
     for (; num_prepared < trees.size(); ++num_prepared) {
       Tree& tree = idle_tree(trees[num_prepared], "advance");
       if (!tree.is_planted()) throw std::logic_error("cannot advance a tree that has no root");
+      if (tree.is_prepared()) throw std::invalid_argument("a tree is given twice");
       tree.prepare_advance(moves[num_prepared]);
     }
   } catch (...) {

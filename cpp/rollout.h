@@ -48,7 +48,7 @@ class RandomGame {
  private:
   int64_t draw_action(Stream& stream) {
     const int32_t count = checked("legal_actions", game_.legal_actions(game_.self, state_.data(), moves_.data()));
-    if (count < 1) throw std::runtime_error("a position that is not finished has no legal action");
+    check_count("legal_actions", count, game_.max_legal_actions);
     return moves_[(stream.next_bits() >> 32) * static_cast<uint32_t>(count) >> 32];
   }
 
@@ -60,6 +60,7 @@ class RandomGame {
     }
     const int32_t count = checked(
         "chance_outcomes", game_.chance_outcomes(game_.self, state_.data(), moves_.data(), probabilities_.data()));
+    check_count("chance_outcomes", count, game_.max_outcomes);
     double left = stream.next_uniform();
     size_t i = 0;
     while (i + 1 < static_cast<size_t>(count) && (left -= probabilities_[i]) >= 0.0) ++i;
@@ -75,6 +76,13 @@ class RandomGame {
   void drop() {
     if (is_owned_ && game_.release != nullptr) game_.release(game_.self, state_.data());
     is_owned_ = false;
+  }
+
+  static void check_count(const char* method, int32_t count, int32_t most) {
+    if (count < 1 || count > most) {
+      throw std::runtime_error(std::string(method) + " gave " + std::to_string(count) + ", not 1 to " +
+                               std::to_string(most));
+    }
   }
 
   int32_t checked(const char* method, int32_t answer) const {

@@ -125,14 +125,17 @@ void Tree::prepare_advance(int64_t move) {
     }
   }
   next_root_ = child_under(root_, move);
-  if (next_root_ != kNone) return;
-  play(root_, move);
-  prepared_ = Node{};
-  prepared_.parent = kNone;
-  describe(prepared_, root_, move, values_);
+  if (next_root_ == kNone) {
+    play(root_, move);
+    prepared_ = Node{};
+    prepared_.parent = kNone;
+    describe(prepared_, root_, move, values_);
+  }
+  is_prepared_ = true;
 }
 
 void Tree::finish_advance() {
+  is_prepared_ = false;
   if (next_root_ != kNone) {
     keep_subtree(next_root_);
   } else {
@@ -141,6 +144,7 @@ void Tree::finish_advance() {
 }
 
 void Tree::abandon_advance() {
+  is_prepared_ = false;
   if (next_root_ == kNone) drop_scratch();
 }
 
@@ -421,6 +425,7 @@ Ref Tree::make_next_table(Ref full) {
   std::memcpy(scratch_.data(), state_of(full), static_cast<size_t>(game_->state_bytes));
   if (game_->retain != nullptr) game_->retain(game_->self, scratch_.data());
   const Ref ref = place(made, nullptr);
+  --num_nodes_;  // it is no position of its own
   children_of(node(full))[made.parent_edge] = ref;
   return ref;
 }
@@ -465,7 +470,7 @@ void Tree::keep_subtree(Ref new_root) {
       continue;
     }
     next += size_at(at);
-    ++num_nodes_;
+    if (!is_next_table(n)) ++num_nodes_;
     if (n.kind == NodeKind::kExpanded) ++num_expanded_;
     if (at != new_root) {
       Node& parent = node(n.parent);

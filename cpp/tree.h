@@ -197,6 +197,7 @@ class Tree {
   // reached becomes a fresh root. In two steps, so that many trees move together or not at all: what can go wrong goes
   // wrong in the first, which changes nothing; then one of the other two follows.
   void prepare_advance(int64_t move);
+  bool is_prepared() const { return is_prepared_; }
   void finish_advance();
   void abandon_advance();
 
@@ -479,6 +480,10 @@ class Tree {
   void plant(const Node& root, const float* values);
   Ref make_child(Ref parent, int32_t edge, int64_t move);
   Ref follow_outcome(Ref at, int64_t outcome);
+  // Whether a node is the continuation of a table of outcomes, and no position of its own.
+  bool is_next_table(const Node& n) const {
+    return n.parent != kNone && is_table(n) && is_table(node(n.parent)) && n.parent_edge == table_size(node(n.parent));
+  }
   Outcome outcome_of(const Node& chance, int32_t edge) const;
   Ref make_next_table(Ref full);
   // Takes the marks between two nodes of one path away again.
@@ -506,6 +511,7 @@ class Tree {
   std::vector<int32_t> legal_;         // scratch: its actions, or its outcomes
   std::vector<double> probabilities_;  // scratch: of its outcomes
 
+  bool is_prepared_ = false;
   // Between prepare_advance and what follows it.
   Ref next_root_ = kNone;        // the child that is there, else:
   Node prepared_{};              // a new one, its state in scratch_

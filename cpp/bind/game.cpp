@@ -73,6 +73,18 @@ class StateCopy {
   std::vector<uint64_t> words_;
 };
 
+// A number of actions or outcomes; where nobody is to move there may be none.
+int32_t checked_count(const NativeGame& self, const char* method, int32_t count, int32_t most) {
+  if (count == windrow::kFailed) {
+    throw std::runtime_error(self.game->name() + "." + method + " failed: " + windrow::why_failed(table(self)));
+  }
+  if (count < 0 || count > most) {
+    throw std::runtime_error(self.game->name() + "." + method + " gave " + std::to_string(count) + ", not 0 to " +
+                             std::to_string(most));
+  }
+  return count;
+}
+
 [[noreturn]] void fail(const NativeGame& self, const char* method) {
   throw std::runtime_error(self.game->name() + "." + method + " failed: " + windrow::why_failed(table(self)));
 }
@@ -123,8 +135,9 @@ int32_t to_play(const NativeGame& self, const nb::bytes& state) {
 Vector<int32_t> legal_actions(const NativeGame& self, const nb::bytes& state) {
   NewVector<int32_t> actions(table(self).max_legal_actions);
   const int32_t count =
-      checked(self, "legal_actions",
-              table(self).legal_actions(table(self).self, StateCopy(self, state).get(), actions.data.get()));
+      checked_count(self, "legal_actions",
+                    table(self).legal_actions(table(self).self, StateCopy(self, state).get(), actions.data.get()),
+                    table(self).max_legal_actions);
   actions.size = static_cast<size_t>(count);
   return actions.to_python();
 }
@@ -142,7 +155,8 @@ void play(const NativeGame& self, void* state, int64_t move, std::vector<int32_t
   }
   if (player == windrow::kTerminal) throw std::invalid_argument("the game is over");
   legal.resize(static_cast<size_t>(rules.max_legal_actions) + 1);
-  const int32_t count = checked(self, "legal_actions", rules.legal_actions(rules.self, state, legal.data()));
+  const int32_t count = checked_count(self, "legal_actions", rules.legal_actions(rules.self, state, legal.data()),
+                                      rules.max_legal_actions);
   if (!std::binary_search(legal.begin(), legal.begin() + count, move)) {
     throw std::invalid_argument("action " + std::to_string(move) + " is not a legal move");
   }
@@ -173,9 +187,10 @@ std::pair<Vector<int32_t>, Vector<double>> chance_outcomes(const NativeGame& sel
   check_chance(self, copy);
   NewVector<int32_t> outcomes(table(self).max_outcomes);
   NewVector<double> probabilities(table(self).max_outcomes);
-  const int32_t count =
-      checked(self, "chance_outcomes",
-              table(self).chance_outcomes(table(self).self, copy.get(), outcomes.data.get(), probabilities.data.get()));
+  const int32_t count = checked_count(
+      self, "chance_outcomes",
+      table(self).chance_outcomes(table(self).self, copy.get(), outcomes.data.get(), probabilities.data.get()),
+      table(self).max_outcomes);
   outcomes.size = probabilities.size = static_cast<size_t>(count);
   return {outcomes.to_python(), probabilities.to_python()};
 }
@@ -300,7 +315,7 @@ Matrix<float> observe_many(const NativeGame& self, const States& states) {
 Vector<int8_t> to_play_many(const NativeGame& self, const States& states) {
   NewVector<int8_t> players(states.shape(0));
   for_each_state(self, states, [&](size_t row, const void* state) {
-    players.data[row] = static_cast<int8_t>(table(self).to_play(table(self).self, state));
+    players.data[row] = static_cast<int8_t>(checked(self, "to_play", table(self).to_play(table(self).self, state)));
   });
   return players.to_python();
 }
@@ -311,7 +326,8 @@ Matrix<bool> legal_many(const NativeGame& self, const States& states) {
   std::vector<int32_t> legal(static_cast<size_t>(table(self).max_legal_actions) + 1);
   for_each_state(self, states, [&](size_t row, const void* state) {
     const int32_t count =
-        checked(self, "legal_actions", table(self).legal_actions(table(self).self, state, legal.data()));
+        checked_count(self, "legal_actions", table(self).legal_actions(table(self).self, state, legal.data()),
+                      table(self).max_legal_actions);
     for (int32_t i = 0; i < count; ++i) rows.data[row * width + static_cast<size_t>(legal[i])] = true;
   });
   return rows.to_shape<Matrix<bool>>({states.shape(0), width});

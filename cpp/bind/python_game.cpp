@@ -216,15 +216,15 @@ class PythonGame final : public windrow::NamedGame {
     if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
     return value;
   }
-  // The items of any sequence, as a list or tuple.
+  // The items of any sequence, as a tuple: what nobody can change while it is read.
   static nb::object items(const nb::object& sequence) {
-    const nb::object fast = nb::steal(PySequence_Fast(sequence.ptr(), "a sequence is needed"));
-    if (!fast.is_valid()) throw nb::python_error();
-    return fast;
+    const nb::object tuple = nb::steal(PySequence_Tuple(sequence.ptr()));
+    if (!tuple.is_valid()) throw nb::python_error();
+    return tuple;
   }
-  static size_t count_of(const nb::object& fast) { return static_cast<size_t>(PySequence_Fast_GET_SIZE(fast.ptr())); }
-  static nb::handle item_of(const nb::object& fast, size_t i) {
-    return PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<Py_ssize_t>(i));
+  static size_t count_of(const nb::object& tuple) { return static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())); }
+  static nb::handle item_of(const nb::object& tuple, size_t i) {
+    return PyTuple_GET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i));
   }
 
   int32_t read_actions(const void* state, int32_t* actions) {

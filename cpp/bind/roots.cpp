@@ -166,6 +166,7 @@ nb::tuple roots(BoundForest& bound, const Column<int32_t>& trees) {
   for (size_t row = 0; row < count; ++row) {
     const Tree& tree = planted_tree(bound, trees.data()[row]);
     const Node& root = tree.node(tree.root());
+    if (root.kind == NodeKind::kOfChance) continue;
     if (root.kind != NodeKind::kExpanded) {
       for (const uint16_t action : tree.actions(root)) priors[row * width + action] = 1.0f / root.num_edges;
       continue;
@@ -222,6 +223,7 @@ nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
   for (size_t row = 0; row < count; ++row) {
     const Tree& tree = planted_tree(bound, trees.data()[row]);
     const Node& root = tree.node(tree.root());
+    if (root.kind == NodeKind::kOfChance) continue;
     if (root.kind != NodeKind::kExpanded) {  // nothing is known yet: every action alike, and the first
       for (const uint16_t action : tree.actions(root)) policies[row * width + action] = 1.0f / root.num_edges;
       actions[row] = root.num_edges > 0 ? tree.actions(root)[0] : 0;

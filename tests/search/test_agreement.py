@@ -344,7 +344,7 @@ ROOT = st.one_of(
 
 
 @st.composite
-def cases(draw: st.DrawFn, games: Any, max_budget: int) -> Case:
+def cases(draw: st.DrawFn, max_budget: int, games: Any = GAMES) -> Case:
     """Any game, position, rule, K, budget, engine: all knobs of the law."""
     game, longest = draw(games)
     positions = [
@@ -407,7 +407,7 @@ def cases(draw: st.DrawFn, games: Any, max_budget: int) -> Case:
 SLOW_TO_DRAW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large]
 
 
-@hypothesis.given(cases(GAMES, max_budget=60))
+@hypothesis.given(cases(max_budget=60))
 @hypothesis.settings(max_examples=350, suppress_health_check=SLOW_TO_DRAW)
 def test_drawn_cases(case: Case):
     check(case)
@@ -415,13 +415,13 @@ def test_drawn_cases(case: Case):
 
 @pytest.mark.parametrize("name", MORE_GAMES)
 @hypothesis.given(data=st.data())
-@hypothesis.settings(max_examples=25, suppress_health_check=SLOW_TO_DRAW)
+@hypothesis.settings(max_examples=20, suppress_health_check=SLOW_TO_DRAW)
 def test_drawn_cases_with_chance_and_more_players(name: str, data: st.DataObject):
-    check(data.draw(cases(MORE_GAMES[name], max_budget=30)))
+    check(data.draw(cases(max_budget=30, games=MORE_GAMES[name])))
 
 
 @pytest.mark.slow
-@hypothesis.given(cases(GAMES, max_budget=150))
+@hypothesis.given(cases(max_budget=150))
 @hypothesis.settings(max_examples=1500, suppress_health_check=SLOW_TO_DRAW)
 def test_many_drawn_cases(case: Case):
     check(case)
@@ -432,7 +432,7 @@ def test_many_drawn_cases(case: Case):
 @hypothesis.given(data=st.data())
 @hypothesis.settings(max_examples=400, suppress_health_check=SLOW_TO_DRAW)
 def test_many_drawn_cases_with_chance_and_more_players(name: str, data: st.DataObject):
-    check(data.draw(cases(MORE_GAMES[name], max_budget=100)))
+    check(data.draw(cases(max_budget=100, games=MORE_GAMES[name])))
 
 
 # --- Corners that drawing may miss -------------------------------------------------------------------------------

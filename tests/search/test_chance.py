@@ -506,6 +506,19 @@ def test_an_outcome_that_a_games_own_class_takes_but_does_not_list():
         assert roots == ["chance", "chance"]
 
 
+def test_an_impossible_number_of_a_lottery_is_refused():
+    """Where outcomes are not listed the class itself refuses, by a ValueError of its `apply`."""
+    game = Lottery(numbers=10)
+    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=50, engine="batched"))
+    search.run([game.initial_state()] * 2)
+    search.advance([0, 1])
+    tree = kept(search)
+    for moves in ([3, 99], [99, 3]):
+        with pytest.raises(IllegalMoveError, match=r"outcome 99 cannot happen here"):
+            search.advance(moves)
+        assert kept(search) == tree
+
+
 def test_lines_of_play_end_where_chance_is_to_move():
     search = Search(PIG, SOLVED.evaluator(), SearchConfig(num_simulations=500))
     result = search.run(PIG.state_from_moves("roll 4 hold roll 6"))

@@ -43,7 +43,7 @@ class NetworkEvaluator(Evaluator):
         self.choice = choice
         self._version = 0
         self._bound: Any = None
-        self._num_actions = self._try_out()
+        self._num_actions, self._num_values = self._try_out()
 
     def __repr__(self) -> str:
         return f"<NetworkEvaluator {self.backend}, version {self._version}, of {self._network.label}>"
@@ -79,6 +79,13 @@ class NetworkEvaluator(Evaluator):
                 raise EvaluatorError(
                     f"{self._network.label} has logits for {self._num_actions} actions, but {game!r} has "
                     f"{game.num_actions}: it was made for another game"
+                )
+            # Of two players with opposed interests one value says it all, and a second one does no harm.
+            needed = {game.num_values, game.num_players} if game.num_players == 2 else {game.num_values}
+            if self._num_values not in needed:
+                raise EvaluatorError(
+                    f"{self._network.label} has {self._num_values} values for a position, but {game!r} needs "
+                    f"{game.num_values}: it was made for another number of players"
                 )
             self._bound = game
         return self
@@ -133,8 +140,8 @@ class NetworkEvaluator(Evaluator):
             pad(part, num_rows, target)
         return padded
 
-    def _try_out(self) -> int:
-        """Evaluate a few rows and see that the answer has the right form; returns A."""
+    def _try_out(self) -> tuple[int, int]:
+        """Evaluate a few rows and see that the answer has the right form; A, and values per position."""
         network = self._network
         if network.held_out is not None:
             observations = network.held_out.repeat(_NUM_TRIAL_ROWS)
@@ -151,12 +158,15 @@ class NetworkEvaluator(Evaluator):
         except Exception as error:
             shapes = " and ".join(map(str, network.inputs))
             raise EvaluatorError(f"{network.label} fails on {shapes}: {type(error).__name__}: {error}") from error
-        if logits.ndim != 2 or len(logits) != _NUM_TRIAL_ROWS or values.shape not in ((len(logits),), (len(logits), 1)):
+        num_values = values.size // _NUM_TRIAL_ROWS
+        shapes = ((_NUM_TRIAL_ROWS,), (_NUM_TRIAL_ROWS, num_values))
+        if logits.ndim != 2 or len(logits) != _NUM_TRIAL_ROWS or values.shape not in shapes:
             raise EvaluatorError(
                 f"{network.label} answers {_NUM_TRIAL_ROWS} positions with shapes {logits.shape} and {values.shape}: "
-                f"logits [{_NUM_TRIAL_ROWS}, A] and values [{_NUM_TRIAL_ROWS}] are needed, in this order"
+                f"logits [{_NUM_TRIAL_ROWS}, A] and values [{_NUM_TRIAL_ROWS}], or [{_NUM_TRIAL_ROWS}, players], are "
+                "needed, in this order"
             )
-        return logits.shape[1]
+        return logits.shape[1], num_values
 
 
 class _Cut:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from windrow.errors import ConfigError, SearchError
+from windrow.errors import ConfigError, GameError, SearchError
 from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
@@ -225,9 +225,13 @@ def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterato
         if (key is None or key in seen) and num_repeats < _PATIENCE:
             num_repeats += 1
             continue
-        if opening is None:
+        if opening is None and plies > num_plies:
             plies = num_plies  # games do not last that long: repeat the openings there are
             seen.clear()
+        elif opening is None:
+            if num_plies == 0:
+                raise GameError(f"{game!r} is over before it begins: there is nothing to play")
+            plies = num_plies = num_plies - 1
         elif key is None or key in seen:
             plies += 1
         else:
@@ -366,8 +370,9 @@ class _Match:
 
     def _finish(self, seat: _Seat) -> MatchGame:
         # Games count, whatever they were won by.
-        returns = self._game.returns(seat.state)[seat.seat_of_a]
-        score = 1.0 if returns > 0 else 0.0 if returns < 0 else 0.5
+        returns = self._game.returns(seat.state)
+        lead = returns[seat.seat_of_a] - returns[1 - seat.seat_of_a]
+        score = 1.0 if lead > 0 else 0.0 if lead < 0 else 0.5
         moves = self._game.moves_to_text(seat.moves)
         return MatchGame(moves, "B" if seat.seat_of_a else "A", score)
 
