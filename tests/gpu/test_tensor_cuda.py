@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ pytestmark = [
 sys.path.insert(0, str(Path(__file__).parent.parent / "tensor"))
 
 import tensor_cases as cases  # noqa: E402
+from test_tensor_reuse import Games  # noqa: E402
 
 from windrow import EvaluatorError, SearchConfig, SearchError  # noqa: E402
 from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game  # noqa: E402
@@ -56,43 +58,44 @@ def test_equals_the_reference(name: str, setting: str) -> None:
         cases.assert_equals_reference(search, result, game, options, states)
 
 
-class Rough(torch.nn.Module):
-    """Answers that are no dyadic numbers: sums of them round."""
-
-    def __init__(self, game: Any) -> None:
-        super().__init__()
-        self.hash = TensorHashEvaluator(game.num_actions, observation_size(game), 5)
-
-    def forward(self, x: Any) -> Any:
-        logits, values = self.hash(x)
-        return torch.sin(logits * 1.7) * 3, torch.sin(values * 3.1)
-
-
 @pytest.mark.parametrize(
     ("name", "options"), [("connect4", {}), ("gomoku", {}), ("gomoku", {"size": 19}), ("othello", {})]
 )
-def test_kernels_equal_their_twins(name: str, options: dict[str, Any]) -> None:
-    """Every tensor of the pools, after the same search of many trees by either; the slot of nobody apart."""
-    game = make_game(name, **options)
-    plies = [3 * (i % 25) for i in range(37)]
-    tensor = to_gpu(cases.positions(name, options, plies)[0])
-    config = SearchConfig(num_simulations=50, dirichlet_fraction=0.25, first_play="parent")
-    pools = []
-    for kernels in ("triton", "torch"):
-        how: dict[str, Any] = {"kernels": kernels, "is_compiled": False}
-        search = TensorSearch(game, Rough(game), config, num_trees=len(plies), **how)
-        search.run(tensor)
-        pools.append(search._pools)
-    given = pools[0].next_free
-    assert torch.equal(given, pools[1].next_free)
-    is_given = torch.arange(pools[0].num_slots, device="cuda") < given[:, None]
-    for field in ("to_play", "value", "node_sum", "node_visits", "visits", "value_sum", "prior", "child"):
-        ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
-        if ours.dim() == 2:
-            ours, theirs = ours[:, : game.num_actions], theirs[:, : game.num_actions]
-        assert torch.equal(ours, theirs), field
-    for field in ("depth", "leaf", "parent", "action", "slot", "is_new", "is_bad"):
-        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field)), field
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_kernels_equal_their_twins(name: str, options: dict[str, Any], root: Any) -> None:
+    """Every tensor of the pools, after the same searches and moves of many trees by either."""
+    settings = {"gumbel_scale": 1.0} if root == "gumbel" else {"dirichlet_fraction": 0.25}
+    config = SearchConfig(num_simulations=50, first_play="parent", root=root, **settings)
+    cases.compare_kernels(name, options, [3 * (i % 25) for i in range(37)], config, "cuda")
+
+
+@pytest.mark.parametrize("rule", ["visits", "loss", "dilute"])
+@pytest.mark.parametrize(("leaves", "budget"), [(4, 101), (32, 160)])
+def test_rounds_of_several_leaves_equal_the_reference(leaves: int, budget: int, rule: Any) -> None:
+    game, options, plies = cases.GAMES["connect4"]
+    config = SearchConfig(num_simulations=budget, leaves_per_tree=leaves, in_flight=rule, virtual_loss=1.5)
+    tensor, states = cases.positions(game, options, plies)
+    search = cases.make_search(game, options, len(plies), config, is_compiled=leaves == 4)
+    for _ in range(2):
+        result = search.run(to_gpu(tensor))
+        assert cases.assert_equals_reference(search, result, game, options, states) > 0
+
+
+@pytest.mark.parametrize(("name", "options"), [("connect4", {}), ("gomoku", {}), ("othello", {})])
+def test_kernels_of_several_leaves_equal_their_twins(name: str, options: dict[str, Any]) -> None:
+    config = SearchConfig(num_simulations=60, leaves_per_tree=8, first_play="parent", dirichlet_fraction=0.25)
+    cases.compare_kernels(name, options, [3 * (i % 25) for i in range(21)], config, "cuda")
+
+
+@pytest.mark.parametrize("name", ["connect4", "othello"])
+def test_moves_with_the_subtree_kept(name: str) -> None:
+    """The reference's trees, node for node, after every move."""
+    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25)
+    games = Games(name, config, keeps_subtrees=True, is_compiled=False)
+    roots = games.run(to_gpu(games.states))
+    for turn in range(4):
+        games.advance(roots, turn)
+        roots = games.run()
 
 
 def test_other_rows_do_not_change_the_first() -> None:
@@ -125,14 +128,18 @@ def make_network(game: Any) -> torch.nn.Module:
 def test_nothing_waits_for_the_device_inside_a_search() -> None:
     game = make_game("connect4")
     config = SearchConfig(num_simulations=40, dirichlet_fraction=0.25)
-    search = TensorSearch(game, make_network(game), config, num_trees=64)
+    search = TensorSearch(game, make_network(game), config, num_trees=64, keeps_subtrees=True)
     states = game.initial(64, "cuda")
     search.run(states)
     torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("error")
     try:
         result = search.run(states)
         chosen = (result.policy, result.best_action, result.q)
+        search.advance(result.best_action)
+        search.run()
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert len(chosen) == 3

@@ -13,7 +13,7 @@ from windrow.evaluators import HashEvaluator
 from windrow.reference import Node, ReferenceSearch
 from windrow.tensor import TensorHashEvaluator, TensorSearch
 from windrow.tensor import make_game as make_tensor_game
-from windrow.tensor.game import observation_size, stack
+from windrow.tensor.game import each, observation_size, stack
 
 SEED = 7
 
@@ -117,3 +117,67 @@ def assert_equals_reference(
         for path, facts in want.items():
             assert got[path] == facts, f"tree {tree}, node {path}"
     return num_over
+
+
+# --- Kernels and twins --------------------------------------------------------------------------------------------
+
+
+class Rough(torch.nn.Module):
+    """Answers that are no dyadic numbers: sums of them round."""
+
+    def __init__(self, game: Any) -> None:
+        super().__init__()
+        self.hash = TensorHashEvaluator(game.num_actions, observation_size(game), 5)
+
+    def forward(self, x: Any) -> Any:
+        """(logits, values)."""
+        logits, values = self.hash(x)
+        return torch.sin(logits * 1.7) * 3, torch.sin(values * 3.1)
+
+
+def assert_same_pools(first: TensorSearch, second: TensorSearch) -> None:
+    """Every tensor of both searches, the slot of nobody and slots not given out apart."""
+    pools = [first._pools, second._pools]
+    given, num_actions = pools[0].next_free, pools[0].num_actions
+    assert torch.equal(given, pools[1].next_free)
+    is_given = torch.arange(pools[0].num_slots, device=given.device) < given[:, None]
+    nodes = ("to_play", "value", "node_sum", "node_visits", "parent_of", "action_of")
+    for field in (*nodes, "visits", "value_sum", "prior", "child"):
+        ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
+        if ours.dim() > 1:
+            ours, theirs = ours[:, :num_actions], theirs[:, :num_actions]
+        assert torch.equal(ours, theirs), field
+    for field in ("depth", "leaf", "parent", "action", "slot", "is_new", "is_bad"):
+        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field)), field
+    for flight in (first._flight, second._flight):
+        assert flight is None or not (flight.edges.any() or flight.nodes.any() or flight.remaining.any())
+
+
+def compare_kernels(
+    name: str, options: dict[str, Any], plies: list[int], config: SearchConfig, device: str, **settings: Any
+) -> None:
+    """The same searches, with a move in between, by Triton's kernels and by their twins."""
+    game = make_tensor_game(name, **options)
+    tensor = positions(name, options, plies)[0]
+    tensor = each(tensor, lambda part: part.to(device))
+    searches = []
+    for kernels in ("triton", "torch"):
+        search = TensorSearch(
+            game,
+            Rough(game),
+            config,
+            num_trees=len(plies),
+            device=device,
+            keeps_subtrees=True,
+            kernels=kernels,
+            is_compiled=False,
+            **(settings if kernels == "triton" else {}),
+        )
+        result = search.run(tensor)
+        searches.append((search, result))
+    assert_same_pools(searches[0][0], searches[1][0])
+    for search, result in searches:
+        search.advance(result.best_action)
+        search.run()
+    assert_same_pools(searches[0][0], searches[1][0])
+    assert torch.equal(searches[0][1].policy, searches[1][1].policy)

@@ -133,6 +133,8 @@ def test_a_small_game_of_ones_own():
 
 
 class Branching(Countdown):
+    """An `if` on a tensor."""
+
     def step(self, state: Any, action: Any) -> Any:
         if state["pile"].sum() > 3:
             return super().step(state, action)
@@ -140,26 +142,36 @@ class Branching(Countdown):
 
 
 class Waiting(Countdown):
+    """A value of a tensor, asked for."""
+
     def legal(self, state: Any) -> Any:
         return torch.arange(2) < state["pile"].max().item()
 
 
 class WrongShape(Countdown):
+    """One action too few."""
+
     def legal(self, state: Any) -> Any:
         return super().legal(state)[:, :1]
 
 
 class WrongType(Countdown):
+    """Doubles."""
+
     def observe(self, state: Any) -> Any:
         return super().observe(state).to(torch.float64)
 
 
 class Widening(Countdown):
+    """A state that changes its type."""
+
     def step(self, state: Any, action: Any) -> Any:
         return {**super().step(state, action), "player": (1 - state["player"]).to(torch.int32)}
 
 
 class ThreePlayers(Countdown):
+    """One too many."""
+
     num_players = 3
 
 
@@ -181,5 +193,5 @@ def test_what_is_no_game(game: Any, message: str):
 
 
 def test_games_in_cpp_are_sent_to_the_other_engines():
-    with pytest.raises(GameError, match="windrow.tensor.make_game"):
+    with pytest.raises(GameError, match=r"windrow\.tensor\.make_game"):
         check_game(make_game("connect4"))

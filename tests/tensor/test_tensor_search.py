@@ -93,8 +93,7 @@ def test_results_are_snapshots_and_answer_as_search_results_do():
         result,
         visits=torch.tensor([[1, 3, 0]], dtype=torch.int32),
         value_sum=torch.tensor([[0.5, -1.5, 0.0]], dtype=torch.float64),
-        prior=torch.full((1, 3), 1 / 3),
-        legal=torch.ones((1, 3), dtype=torch.bool),
+        raw_prior=torch.full((1, 3), 1 / 3),
     )
     assert small.policy_at(0.5)[0].tolist() == pytest.approx([0.1, 0.9, 0.0])
     assert small.policy_at(0.0)[0].tolist() == [0.0, 1.0, 0.0]
@@ -202,7 +201,6 @@ def test_mixed_precision_weights_are_refused():
     ("settings", "message"),
     [
         ({"num_simulations": None, "time_limit_s": 1.0}, "set num_simulations"),
-        ({"leaves_per_tree": 8}, "raise num_trees"),
         ({"cache_memory": 1 << 20}, "leave cache_memory out"),
         ({"engine": "batched"}, "windrow.Search"),
     ],

@@ -107,9 +107,8 @@ def like(state: TensorState, tensors: list[Tensor]) -> TensorState:
         return replace(state, **dict(zip(names, tensors, strict=True)))
     if isinstance(state, Mapping):
         return dict(zip(cast("Mapping[str, Tensor]", state), tensors, strict=True))
-    if hasattr(cast("Any", state), "_fields"):
-        return type(state)(*tensors)
-    return type(state)(tensors)
+    kind = cast("Any", type(cast("Any", state)))
+    return kind(*tensors) if hasattr(kind, "_fields") else kind(tensors)
 
 
 def each(state: TensorState, change: Callable[[Tensor], Tensor]) -> TensorState:
@@ -158,7 +157,7 @@ def check_game(game: Any) -> None:
         state = _call(game, "initial", batch, "cpu")
         before = tensors_of(state)
         for tensor in before:
-            if not isinstance(tensor, Tensor) or tensor.dim() == 0 or tensor.shape[0] != batch:
+            if not isinstance(cast("Any", tensor), Tensor) or tensor.dim() == 0 or tensor.shape[0] != batch:
                 raise GameError(f"{_name(game)}.initial: every tensor needs the batch ({batch} here) as its first size")
         state = _call(game, "step", state, torch.zeros(batch, dtype=torch.int64))
         for old, new in zip(before, tensors_of(state), strict=True):
@@ -179,9 +178,9 @@ def check_game(game: Any) -> None:
         if isinstance(wanted, Mapping) != isinstance(shown, Mapping):
             kind = "named tensors" if isinstance(wanted, Mapping) else "one tensor"
             raise GameError(f"{_name(game)}.observe must return {kind}, as `observation` says")
-        names: list[Any] = list(cast("Mapping[str, Shape]", wanted)) if isinstance(wanted, Mapping) else [None]
-        for name in names:
-            part, shape = (shown, wanted) if name is None else (shown.get(name), wanted[name])
+        shapes = cast("Mapping[str, Shape]", wanted) if isinstance(wanted, Mapping) else {"": cast("Shape", wanted)}
+        for name, shape in shapes.items():
+            part = cast("Any", shown).get(name) if isinstance(shown, Mapping) else shown
             _expect(game, "observe", part, (batch, *shape), torch.float32)
 
 
@@ -205,7 +204,7 @@ def _call(game: Any, method: str, *arguments: Any) -> Any:
     except Exception as error:
         if type(error).__name__ in _LOOKS_AT_DATA:
             raise GameError(
-                f"{_name(game)}.{method} looks at the values of a tensor (an `if`, `.item()`, `.nonzero()` or a mask as "
+                f"{_name(game)}.{method} looks at the values of a tensor (`if`, `.item()`, `.nonzero()`, a mask as "
                 "index): write it with torch.where, so that the GPU need not wait for the host"
             ) from error
         raise GameError(f"{_name(game)}.{method} failed on a batch of {_PROBE_BATCH}: {error}") from error

@@ -5,23 +5,36 @@ from __future__ import annotations
 import torch
 
 from windrow.errors import SearchError
+from windrow.tensor.flight import bytes_in_flight
 from windrow.tensor.game import TensorGame
-from windrow.tensor.pools import bytes_per_tree
+from windrow.tensor.pools import bytes_per_tree, row_stride
 
 _SHARE = 0.9
 """Of what is free; the rest is for the network's activations and PyTorch itself."""
 
 
-def memory_needed(game: TensorGame, num_simulations: int, num_trees: int, *, max_nodes: int | None = None) -> int:
+def memory_needed(
+    game: TensorGame,
+    num_simulations: int,
+    num_trees: int,
+    *,
+    max_nodes: int | None = None,
+    leaves_per_tree: int | None = None,
+) -> int:
     """Bytes that the trees of a `TensorSearch` with these settings take, network not included."""
-    return num_trees * bytes_per_tree(game, num_simulations + 2 if max_nodes is None else max_nodes)
+    return num_trees * _per_tree(game, num_simulations + 2 if max_nodes is None else max_nodes, leaves_per_tree or 1)
+
+
+def _per_tree(game: TensorGame, num_slots: int, num_leaves: int) -> int:
+    in_flight = bytes_in_flight(row_stride(game.num_actions), num_slots, num_leaves) if num_leaves > 1 else 0
+    return bytes_per_tree(game, num_slots) + in_flight
 
 
 def check_memory(
-    game: TensorGame, num_trees: int, max_nodes: int, device: torch.device, max_memory: int | None
+    game: TensorGame, num_trees: int, max_nodes: int, num_leaves: int, device: torch.device, max_memory: int | None
 ) -> None:
     """Raise `SearchError` with the need and the largest B that fits, if B trees do not."""
-    per_tree = bytes_per_tree(game, max_nodes)
+    per_tree = _per_tree(game, max_nodes, num_leaves)
     free = int(_SHARE * _free(device))
     limit = free if max_memory is None else min(free, max_memory)
     if num_trees * per_tree <= limit:
@@ -29,8 +42,9 @@ def check_memory(
     where = "max_memory allows" if max_memory is not None and max_memory < free else f"{device} has to spare"
     most = limit // per_tree
     advice = f"use num_trees={most:,} at most" if most else "one tree is too large"
+    need = num_trees * per_tree
     raise SearchError(
-        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_gib(num_trees * per_tree)}, "
+        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_gib(need)}, "
         f"but {where} {_gib(limit)}: {advice}, or fewer num_simulations"
     )
 

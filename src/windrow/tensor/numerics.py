@@ -73,8 +73,7 @@ def exp64(x: Tensor) -> Tensor:
 def uniform(seed: int, tree: Tensor, move: int, purpose_lane: Tensor, index: Tensor) -> Tensor:
     """Number `index` of many streams: float64 in (0, 1). All tensors int64 and of one shape.
 
-    Args:
-        purpose_lane: the purpose of the stream, plus its lane times 256.
+    `purpose_lane` is the purpose of a stream plus 256 times its lane.
     """
     counter = [index, purpose_lane, torch.full_like(index, move), tree]
     key0, key1 = seed & _MASK32, (seed >> 32) & _MASK32

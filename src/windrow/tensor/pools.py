@@ -59,6 +59,7 @@ class Pools:
 
     next_free: Tensor
     path: Tensor  # [B, M] int32: (node * S + action) * 2 + player to move there
+    under_way: Tensor  # [5, B] int32: the next five in one piece
     depth: Tensor  # [B] int32: edges of the path
     leaf: Tensor  # [B] int32: the node whose value is backed up
     parent: Tensor  # [B] int32: the node above it
@@ -70,9 +71,14 @@ class Pools:
     @property
     def num_bytes(self) -> int:
         """Of all tensors."""
-        tensors = [getattr(self, field.name) for field in fields(self)]
-        flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
-        return sum(tensor.numel() * tensor.element_size() for tensor in flat if isinstance(tensor, Tensor))
+        named = [getattr(self, field.name) for field in fields(self) if field.name not in ("under_way", "states")]
+        tensors = [*self.states, *(tensor for tensor in named if isinstance(tensor, Tensor))]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    @property
+    def root_priors(self) -> Tensor:
+        """[B, A]: a view of the roots' rows."""
+        return self.prior[:, 0, : self.num_actions]
 
 
 def row_stride(num_actions: int) -> int:
@@ -103,6 +109,7 @@ def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.d
     first = tensors_of(game.initial(1, device))
     states = [state.new_zeros((num_trees * num_slots, *state.shape[1:])) for state in first]
     nodes = num_slots
+    under_way = torch.zeros((5, num_trees), dtype=torch.int32, device=device)
     return Pools(
         num_trees=num_trees,
         num_slots=num_slots,
@@ -121,11 +128,12 @@ def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.d
         states=states,
         next_free=make(),
         path=make(nodes),
-        depth=make(),
-        leaf=make(),
-        parent=make(),
-        action=make(),
-        slot=make(),
+        under_way=under_way,
+        depth=under_way[0],
+        leaf=under_way[1],
+        parent=under_way[2],
+        action=under_way[3],
+        slot=under_way[4],
         is_new=make(dtype=torch.bool),
         is_bad=make(dtype=torch.bool),
     )

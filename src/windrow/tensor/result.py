@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -19,21 +20,44 @@ class TensorResult:
 
     visits: [B, A] int32 simulations through each action.
     value_sum: [B, A] float64 sum of their values, for the player to move.
-    prior: [B, A] float32 the evaluator's policy, with the root's noise if there was any.
-    value: [B] float32 mean value of each position for the player to move.
-    legal: [B, A] bool.
-    is_full: [B] bool: the tree ran out of slots and ended its search early (`max_nodes`).
     is_bad: [B] bool: the evaluator gave a NaN or an infinity somewhere; see `check`.
+    improved_policy: [B, A] float32 with a Gumbel root, the prior improved by the values found; else None.
+    chosen_action: [B] int64 with a Gumbel root, the action that survived the halving; else None.
+
+    The other fields are copies of the root as it is; the properties are computed from them when they are asked for.
     """
 
     visits: Tensor
     value_sum: Tensor
-    prior: Tensor
-    value: Tensor
-    legal: Tensor
-    is_full: Tensor
+    raw_prior: Tensor  # [B, A] float32, -1 where illegal
+    node_sum: Tensor  # [B] float64
+    node_visits: Tensor  # [B] int32, N(s)
+    visits_before: Tensor  # [B] int32, the same when the search began
+    num_simulations: int
     is_bad: Tensor
     temperature: float
+    improved_policy: Tensor | None = None
+    chosen_action: Tensor | None = None
+
+    @cached_property
+    def legal(self) -> Tensor:
+        """[B, A] bool; nothing where the game is over."""
+        return self.raw_prior >= 0
+
+    @cached_property
+    def prior(self) -> Tensor:
+        """[B, A] float32: the evaluator's policy, with the root's noise if there was any."""
+        return self.raw_prior.clamp_min(0.0)
+
+    @cached_property
+    def value(self) -> Tensor:
+        """[B] float32: mean value of each position for the player to move."""
+        return (self.node_sum / self.node_visits.clamp_min(1)).to(torch.float32)
+
+    @cached_property
+    def is_full(self) -> Tensor:
+        """[B] bool: the tree ran out of slots and ended its search early (`max_nodes`)."""
+        return (self.node_visits > 0) & (self.node_visits - self.visits_before < self.num_simulations)
 
     @cached_property
     def q(self) -> Tensor:
@@ -42,13 +66,19 @@ class TensorResult:
 
     @cached_property
     def best_action(self) -> Tensor:
-        """[B] int64: the most visited action, ties to the lowest; the one of highest prior without simulations."""
-        return self._weights.argmax(1)
+        """[B] int64: the most visited action, ties to the lowest; the one of highest prior without simulations.
+
+        With a Gumbel root, the action that survived the halving.
+        """
+        return self._weights.argmax(1) if self.chosen_action is None else self.chosen_action
 
     @cached_property
     def policy(self) -> Tensor:
-        """[B, A] float32: visits to the power of 1/temperature, normalized; the priors without simulations."""
-        return self.policy_at(self.temperature)
+        """[B, A] float32: visits to the power of 1/temperature, normalized; the priors without simulations.
+
+        With a Gumbel root, the improved policy, whatever the temperature.
+        """
+        return self.policy_at(self.temperature) if self.improved_policy is None else self.improved_policy
 
     def policy_at(self, temperature: float) -> Tensor:
         """The policy at another temperature; 0 puts everything on the best action."""
@@ -69,7 +99,8 @@ class TensorResult:
 
     def check(self) -> None:
         """Raise `EvaluatorError` if the evaluator gave anything but numbers. Waits for the device."""
-        trees = self.is_bad.nonzero()[:, 0].tolist()
+        found = cast("Any", self.is_bad.nonzero()[:, 0].tolist())
+        trees: list[int] = found
         if trees:
             shown = ", ".join(map(str, trees[:5])) + (", ..." if len(trees) > 5 else "")
             raise EvaluatorError(

@@ -39,12 +39,15 @@ def check_config(config: SearchConfig) -> None:
     if config.num_simulations is None or config.time_limit_s is not None:
         raise ConfigError("the tensor engine replays a fixed number of steps: set num_simulations, not time_limit_s")
     if config.leaves_per_tree not in (None, 1):
-        raise ConfigError(
-            f"the tensor engine has one leaf per tree in flight so far, not leaves_per_tree={config.leaves_per_tree}: "
-            "raise num_trees instead, or use the vectorized engine"
-        )
-    if config.root != "puct":
-        raise ConfigError(f'the tensor engine has no root="{config.root}" so far: use the vectorized engine for it')
+        if config.on_collision == "skip":
+            raise ConfigError(
+                'the tensor engine goes in lock-step; with on_collision="skip" trees would need different numbers of '
+                'rounds: use "share", or the vectorized engine'
+            )
+        if config.root == "gumbel":
+            raise ConfigError(
+                "the tensor engine's Gumbel root has one leaf in flight so far: leave leaves_per_tree out"
+            )
     if config.cache_memory is not None:
         raise ConfigError("the tensor engine has no prediction cache: leave cache_memory out")
     if config.engine not in ("auto", "tensor"):

@@ -7,31 +7,41 @@ replays that the host only starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, EvaluatorError, GameError, MissingExtraError, SearchError
-from windrow.tensor.advance import Leaves
-from windrow.tensor.game import TensorGame, check_game, tensors_of
+from windrow.errors import ConfigError, EvaluatorError, GameError, SearchError
+from windrow.tensor.backend import find_device, load_kernels
+from windrow.tensor.flight import bytes_in_flight, make_flight
+from windrow.tensor.game import TensorGame, check_game, like, tensors_of
+from windrow.tensor.gumbel import make_roots
+from windrow.tensor.leaves import Leaves
 from windrow.tensor.memory import check_memory
+from windrow.tensor.network import Evaluator, Network
 from windrow.tensor.pools import make_pools
 from windrow.tensor.result import TensorResult
+from windrow.tensor.reuse import advance
 from windrow.tensor.rules import Rules, check_config
 from windrow.tensor.twins import Answer
 
 Kernels: TypeAlias = Literal["auto", "triton", "torch"]
-Network: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 
 _SPARE_SLOTS = 2
 """Beside one slot per simulation: the root's and the one that is nobody's."""
+_SEARCHES_KEPT = 3
 _WARM_UPS = 2
+_STEPS_PER_GRAPH = 8
+"""Simulations in one graph: between graphs the device waits for a moment."""
+
+
+class _Graphs:
+    """What was captured."""
+
+    def __init__(self) -> None:
+        self.roots, self.one, self.many = (torch.cuda.CUDAGraph() for _ in range(3))
 
 
 class TensorSearch:
@@ -45,8 +55,9 @@ class TensorSearch:
         config: how to search.
         num_trees: B.
         device: "auto" is the GPU if there is one.
-        max_nodes: slots per tree; by default what one search from a new root needs. A tree without a free slot ends its
-            search early.
+        keeps_subtrees: leave room for what `advance` keeps: three searches' nodes instead of one's.
+        max_nodes: slots per tree, if you know better. A tree without a free slot ends its search early, and
+            `result.is_full` says so.
         kernels: "triton" or "torch", the plain twins; "auto" takes Triton on a GPU.
         is_compiled: translate the game with torch.compile; None does so on a GPU.
         is_captured: capture a simulation in a CUDA graph; None does so on a GPU with Triton's kernels.
@@ -57,11 +68,12 @@ class TensorSearch:
     def __init__(
         self,
         game: TensorGame,
-        evaluator: Network | torch.nn.Module,
+        evaluator: Evaluator,
         config: SearchConfig | None = None,
         *,
         num_trees: int,
         device: str | torch.device = "auto",
+        keeps_subtrees: bool = False,
         max_nodes: int | None = None,
         kernels: Kernels = "auto",
         is_compiled: bool | None = None,
@@ -72,79 +84,164 @@ class TensorSearch:
         check_game(game)
         if num_trees < 1:
             raise ConfigError(f"num_trees must be at least 1, not {num_trees}")
-        self.num_trees, self.device = num_trees, _find_device(device)
+        self.num_trees, self.device = num_trees, find_device(device)
         is_gpu = self.device.type == "cuda"
         if kernels not in ("auto", "triton", "torch"):
             raise ConfigError(f'kernels must be "auto", "triton" or "torch", not {kernels!r}')
         self.kernels = ("triton" if is_gpu else "torch") if kernels == "auto" else kernels
-        self._ops = _load_kernels(self.kernels)
+        self._ops, self._gumbel_ops, self._flight_ops = load_kernels(self.kernels)
         self._is_captured = (is_gpu and self.kernels == "triton") if is_captured is None else is_captured
         if self._is_captured and not (is_gpu and self.kernels == "triton"):
             raise ConfigError("only Triton's kernels on a GPU can be captured: leave is_captured out")
         self.num_simulations = self._budget(None)
-        self.max_nodes = self.num_simulations + _SPARE_SLOTS if max_nodes is None else max_nodes
+        self.keeps_subtrees = keeps_subtrees
+        room = (_SEARCHES_KEPT if keeps_subtrees else 1) * self.num_simulations
+        self.max_nodes = room + _SPARE_SLOTS if max_nodes is None else max_nodes
         if self.max_nodes < _SPARE_SLOTS + min(self.num_simulations, 1):
             raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search")
-        check_memory(game, num_trees, self.max_nodes, self.device, self.config.max_memory)
+        self._num_leaves = self.config.leaves_per_tree or 1
+        check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, self.config.max_memory)
         self._rules = Rules.of(self.config)
-        self._network = _Network(evaluator, self.device, num_trees, game.num_actions)
+        self._network = Network(evaluator, self.device, game.num_actions)
         with torch.no_grad():
             self._pools = make_pools(game, num_trees, self.max_nodes, self.device)
+            self._flight = make_flight(self.config, self._pools) if self._num_leaves > 1 else None
             self._leaves = Leaves(
                 game,
                 self._pools,
+                self._flight,
                 dtype=self._network.dtype,
                 memory_format=self._network.memory_format,
                 is_compiled=is_gpu if is_compiled is None else is_compiled,
             )
-        self._noise = torch.zeros((num_trees, game.num_actions), dtype=torch.float32, device=self.device)
-        self._graphs: tuple[torch.cuda.CUDAGraph, torch.cuda.CUDAGraph] | None = None
+        shape = (num_trees, game.num_actions)
+        self._noise = torch.zeros(shape, dtype=torch.float32, device=self.device)
+        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # the roots' priors without it
+        self._is_moved = torch.ones(num_trees, dtype=torch.bool, device=self.device)  # roots whose priors are clean
+        self._gumbel = None
+        if self.config.root == "gumbel":
+            self._gumbel = make_roots(self.config, num_trees, game.num_actions, self.device)
+        self._graphs: _Graphs | None = None
+        self._is_planted = False
         self._num_searches = 0
 
     @property
     def num_bytes(self) -> int:
         """What the trees take on the device."""
-        return self._pools.num_bytes
+        in_flight = bytes_in_flight(self._pools.stride, self.max_nodes, self._num_leaves) if self._flight else 0
+        return self._pools.num_bytes + self.num_trees * in_flight
 
     @torch.no_grad()
-    def run(self, states: Any, *, num_simulations: int | None = None) -> TensorResult:
+    def run(
+        self, states: Any = None, *, planted: Tensor | None = None, num_simulations: int | None = None
+    ) -> TensorResult:
         """Search B positions, one per tree. Nothing in here waits for the device once everything is compiled.
 
         Args:
             states: a batch of B states, as `game.initial` and `game.step` make them; games that are over may be among
-                them, their trees stay empty.
+                them, their trees stay empty. None: the present roots once more, with what is known of them.
+            planted: [B] bool, the trees that begin anew at `states`; the others go on from their present roots.
             num_simulations: another budget for this search, no larger than the config's.
         """
         budget = self._budget(num_simulations)
+        if states is None and (planted is not None or not self._is_planted):
+            raise SearchError("there is no root yet: run(states) with one state per tree")
+        if planted is not None and not self._is_planted:
+            raise SearchError("the first search plants every tree: leave `planted` out")
         if self._is_captured and self._graphs is None:
-            self._plant(states)
+            self._plant(self.game.initial(self.num_trees, self.device), None)
             self._graphs = self._capture()
-        self._plant(states)
+        if states is not None:
+            self._plant(states, planted)
+        try:
+            result = self._search(budget)
+        except BaseException:
+            # Something may be under way in the trees; they begin anew.
+            self._clear()
+            raise
+        self._is_planted = True
+        return result
+
+    def _search(self, budget: int) -> TensorResult:
         if self._graphs is None:
             self._evaluate_roots()
         else:
-            self._graphs[0].replay()
+            self._graphs.roots.replay()
         self._mix_noise()
+        visits_before = self._pools.node_visits[:, 0].clone()
+        self._begin(budget)
         self._num_searches += 1
         if budget > 0:
-            self._ops.select(self._pools, self._rules)
-        for _ in range(budget):
-            if self._graphs is None:
-                self._simulate()
-            else:
-                self._graphs[1].replay()
-        return self._result(budget)
+            self._select()
+        self._simulate_many(-(-budget // self._num_leaves))
+        return self._result(budget, visits_before)
+
+    @torch.no_grad()
+    def advance(self, actions: Tensor) -> None:
+        """Play a move in every tree: the child under `actions` [B] becomes the root, with all that is known of it.
+
+        Moves must be legal; that is not checked, since the host does not wait. A finished game stays as it is: plant a
+        new one in its tree with `run(states, planted=...)`.
+        """
+        if not self._is_planted:
+            raise SearchError("there is no root yet: run(states) first")
+        if not self.keeps_subtrees:
+            raise SearchError("advance keeps subtrees, which need room: make the search with keeps_subtrees=True")
+        if tuple(actions.shape) != (self.num_trees,) or actions.device != self.device or actions.is_floating_point():
+            raise SearchError(
+                f"actions must be ({self.num_trees},) integers on {self.device}, not {tuple(actions.shape)} "
+                f"{actions.dtype} on {actions.device}"
+            )
+        pools = self._pools
+        is_made = advance(self.game, pools, self._leaves.template, actions)
+        self._set_new(is_made)
+        self._is_moved.fill_(True)
+
+    def root_states(self) -> Any:
+        """The positions at the roots, a copy."""
+        pools = self._pools
+        roots = [pool.view(self.num_trees, self.max_nodes, *pool.shape[1:])[:, 0].clone() for pool in pools.states]
+        return like(self._leaves.template, roots)
 
     # --- One simulation ---------------------------------------------------------------------------------------------
 
     def _simulate(self) -> None:
-        """Evaluate what was selected, complete it, select again."""
+        """Evaluate what was selected, complete it, select again: a simulation of every tree, or K of them."""
         answer = self._answer(*self._leaves.describe_new())
-        self._ops.complete_and_select(self._pools, answer, self._rules)
+        if self._flight is not None:
+            self._flight_ops.complete(self._pools, answer, self._flight)
+            self._select()
+        elif self._gumbel is None:
+            self._ops.complete_and_select(self._pools, answer, self._rules)
+        else:
+            self._ops.complete(self._pools, answer)
+            self._select()
+
+    def _select(self) -> None:
+        if self._flight is not None:
+            self._flight_ops.select(self._pools, self._rules, self._flight)
+        elif self._gumbel is None:
+            self._ops.select(self._pools, self._rules)
+        else:
+            self._gumbel_ops.choose(self._pools, self._gumbel)
+            self._ops.select(self._pools, self._rules, self._gumbel.root_action)
+
+    def _simulate_many(self, count: int) -> None:
+        if self._graphs is None:
+            for _ in range(count):
+                self._simulate()
+            return
+        for _ in range(count // _STEPS_PER_GRAPH):
+            self._graphs.many.replay()
+        for _ in range(count % _STEPS_PER_GRAPH):
+            self._graphs.one.replay()
 
     def _evaluate_roots(self) -> None:
+        """Those that are new: the others have been evaluated."""
         answer = self._answer(*self._leaves.describe_roots())
         self._ops.complete(self._pools, answer)
+        # Whoever is new has been; a search of the same roots again has nothing to evaluate.
+        self._pools.is_new.zero_()
 
     def _answer(self, to_play: Tensor, outcome: Tensor, legal: Tensor, observations: Any) -> Answer:
         logits, values = self._network(observations)
@@ -152,12 +249,14 @@ class TensorSearch:
 
     # --- A search ---------------------------------------------------------------------------------------------------
 
-    def _plant(self, states: Any) -> None:
-        """Make `states` the roots. Their slot is written when they are evaluated."""
+    def _plant(self, states: Any, planted: Tensor | None) -> None:
+        """Make `states` the roots. Their rows are written when they are evaluated."""
         pools = self._pools
         tensors = tensors_of(states)
         if len(tensors) != len(pools.states):
             raise GameError(f"a state of this game has {len(pools.states)} tensors, not {len(tensors)}")
+        if planted is not None and (planted.dtype != torch.bool or tuple(planted.shape) != (self.num_trees,)):
+            raise SearchError(f"planted must be ({self.num_trees},) bool, not {tuple(planted.shape)} {planted.dtype}")
         for pool, tensor in zip(pools.states, tensors, strict=True):
             if tensor.shape != (self.num_trees, *pool.shape[1:]) or tensor.dtype != pool.dtype:
                 raise GameError(
@@ -166,39 +265,83 @@ class TensorSearch:
                 )
             if tensor.device != pool.device:
                 raise GameError(f"states are on {tensor.device}, the search is on {pool.device}: move one of them")
-            pool.view(self.num_trees, self.max_nodes, *pool.shape[1:])[:, 0] = tensor
-        for tensor in (pools.depth, pools.leaf, pools.slot, pools.parent, pools.action, pools.is_bad):
-            tensor.zero_()
-        pools.is_new.fill_(True)
+            roots = pool.view(self.num_trees, self.max_nodes, *pool.shape[1:])[:, 0]
+            if planted is not None:
+                tensor = torch.where(planted.view(-1, *[1] * (tensor.dim() - 1)), tensor, roots)
+            roots.copy_(tensor)
+        # A root that `advance` made is still to be evaluated.
+        self._set_new(None if planted is None else planted | pools.is_new)
+        self._is_moved.fill_(True) if planted is None else self._is_moved.logical_or_(planted)
+
+    def _set_new(self, is_new: Tensor | None) -> None:
+        """Between searches nothing is under way but the evaluation of new roots, in slot 0; None: all are new."""
+        pools = self._pools
+        if is_new is None:
+            pools.is_new.fill_(True)
+            pools.slot.zero_()
+        else:
+            pools.is_new.copy_(is_new)
+            pools.slot.copy_(torch.where(is_new, 0, self.max_nodes - 1))
+
+    def _end_round(self) -> None:
+        """Nothing is under way: what the last simulation selected is forgotten."""
+        pools = self._pools
+        pools.under_way.zero_()
+        pools.slot.fill_(self.max_nodes - 1)
+        pools.is_new.zero_()
+        pools.is_bad.zero_()
+
+    def _clear(self) -> None:
+        """After an error: no root, nothing in flight."""
+        self._is_planted = False
+        self._end_round()
+        if self._flight is not None:
+            self._flight.edges.zero_()
+            self._flight.nodes.zero_()
 
     def _mix_noise(self) -> None:
         config, pools = self.config, self._pools
         if config.dirichlet_fraction == 0:
             return
-        clean = pools.prior[:, 0, : pools.num_actions].clone()
-        legal = clean >= 0
+        torch.where(self._is_moved[:, None], pools.root_priors, self._clean, out=self._clean)
+        self._is_moved.zero_()
         self._ops.root_noise(
-            legal, seed=config.seed, move=self._num_searches, alpha=config.dirichlet_alpha, noise=self._noise
+            self._clean >= 0, seed=config.seed, move=self._num_searches, alpha=config.dirichlet_alpha, noise=self._noise
         )
-        self._ops.mix_noise(pools, clean, self._noise, config.dirichlet_fraction)
+        self._ops.mix_noise(pools, self._clean, self._noise, config.dirichlet_fraction)
 
-    def _result(self, budget: int) -> TensorResult:
+    def _begin(self, budget: int) -> None:
+        if self._flight is not None:
+            self._flight.remaining.fill_(budget)
+        roots = self._gumbel
+        if roots is None:
+            return
+        roots.before.copy_(self._pools.visits[:, 0, : self.game.num_actions])
+        roots.num_started.zero_()
+        if roots.scale:
+            self._gumbel_ops.draw_noise(roots, seed=self.config.seed, move=self._num_searches)
+
+    def _result(self, budget: int, visits_before: Tensor) -> TensorResult:
         pools, num_actions = self._pools, self.game.num_actions
-        prior = pools.prior[:, 0, :num_actions].clone()
-        legal = prior >= 0
-        visits = pools.visits[:, 0, :num_actions].clone()
-        node_visits = pools.node_visits[:, 0]
-        value = (pools.node_sum[:, 0] / node_visits.clamp_min(1)).to(torch.float32)
-        return TensorResult(
-            visits=visits,
+        improved = chosen = None
+        if self._gumbel is not None:
+            self._gumbel_ops.conclude(pools, self._gumbel)
+            improved, chosen = self._gumbel.policy.clone(), self._gumbel.best_action.to(torch.int64)
+        result = TensorResult(
+            visits=pools.visits[:, 0, :num_actions].clone(),
             value_sum=pools.value_sum[:, 0, :num_actions].clone(),
-            prior=prior.clamp_min(0.0),
-            value=value,
-            legal=legal,
-            is_full=(node_visits > 0) & (visits.sum(1) < budget),
+            raw_prior=pools.root_priors.clone(),
+            node_sum=pools.node_sum[:, 0].clone(),
+            node_visits=pools.node_visits[:, 0].clone(),
+            visits_before=visits_before,
+            num_simulations=budget,
             is_bad=pools.is_bad.clone(),
             temperature=self.config.temperature,
+            improved_policy=improved,
+            chosen_action=chosen,
         )
+        self._end_round()
+        return result
 
     def _budget(self, num_simulations: int | None) -> int:
         most = self.config.num_simulations
@@ -206,32 +349,39 @@ class TensorSearch:
         budget = most if num_simulations is None else num_simulations
         if not 0 <= budget <= most:
             raise ConfigError(f"num_simulations must be from 0 to the config's {most}, not {budget}")
+        if budget != most and self.config.root == "gumbel":
+            raise ConfigError("the Gumbel root divides the config's budget: make a search for each num_simulations")
         return budget
 
     # --- The graphs -------------------------------------------------------------------------------------------------
 
-    def _capture(self) -> tuple[torch.cuda.CUDAGraph, torch.cuda.CUDAGraph]:
-        """Compile everything by running it, then record: the evaluation of roots, and one simulation."""
+    def _capture(self) -> _Graphs:
+        """Compile everything by running it, then record: the evaluation of roots, one simulation, and several."""
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
-        graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        graphs = _Graphs()
         try:
             with self._network.evaluating(), torch.cuda.stream(stream):
                 for _ in range(_WARM_UPS):
-                    self._pools.slot.zero_()
-                    self._pools.is_new.fill_(True)
-                    self._pools.depth.zero_()
+                    self._end_round()
+                    self._set_new(None)
                     self._evaluate_roots()
-                    self._ops.select(self._pools, self._rules)
+                    self._begin(1)
+                    self._select()
                     self._simulate()
                 torch.cuda.synchronize(self.device)
-                with torch.cuda.graph(graphs[0], stream=stream):
+                with torch.cuda.graph(graphs.roots, stream=stream):
                     self._evaluate_roots()
-                with torch.cuda.graph(graphs[1], stream=stream, pool=graphs[0].pool()):
+                pool = graphs.roots.pool()
+                with torch.cuda.graph(graphs.one, stream=stream, pool=pool):
                     self._simulate()
+                if -(-self.num_simulations // self._num_leaves) >= _STEPS_PER_GRAPH:
+                    with torch.cuda.graph(graphs.many, stream=stream, pool=pool):
+                        for _ in range(_STEPS_PER_GRAPH):
+                            self._simulate()
         except torch.cuda.OutOfMemoryError as error:
             raise SearchError(
-                f"the evaluator ran out of memory on {self.num_trees} positions at a time, beside trees of "
+                f"the evaluator ran out of memory on {self.num_trees * self._num_leaves} positions, beside trees of "
                 f"{self.num_bytes / 2**30:.2f} GiB: use fewer num_trees"
             ) from error
         except RuntimeError as error:
@@ -242,100 +392,6 @@ class TensorSearch:
                 f"cannot be captured: {str(error).splitlines()[0]}. Keep everything on the device, or set "
                 "is_captured=False"
             ) from error
+        self._end_round()
         torch.cuda.current_stream(self.device).wait_stream(stream)
         return graphs
-
-
-class _Network:
-    """The evaluator as the search calls it: always in evaluation mode, its answers checked once."""
-
-    def __init__(self, evaluator: Any, device: torch.device, num_trees: int, num_actions: int) -> None:
-        self._call, self._shape = evaluator, (num_trees, num_actions)
-        self._is_checked = False
-        self.dtype, self.memory_format = torch.float32, torch.contiguous_format
-        if isinstance(evaluator, torch.nn.Module):
-            evaluator.to(device)
-            floating = [tensor for tensor in evaluator.parameters() if tensor.is_floating_point()]
-            if len({tensor.dtype for tensor in floating}) > 1:
-                kinds = sorted({str(tensor.dtype) for tensor in floating})
-                raise EvaluatorError(
-                    f"the module mixes {' and '.join(kinds)}: give it one, such as .to(torch.bfloat16)"
-                )
-            if floating:
-                self.dtype = floating[0].dtype
-            channels_last = torch.channels_last
-            if any(
-                tensor.dim() == 4 and tensor.is_contiguous(memory_format=channels_last) and not tensor.is_contiguous()
-                for tensor in floating
-            ):
-                self.memory_format = channels_last
-
-    def __call__(self, observations: Any) -> tuple[Tensor, Tensor]:
-        with self.evaluating():
-            answer: Any = self._call(**observations) if isinstance(observations, Mapping) else self._call(observations)
-        if not self._is_checked:
-            self._check(answer)
-        logits, values = answer
-        return logits.contiguous(), values.reshape(-1)
-
-    @contextmanager
-    def evaluating(self) -> Any:
-        """Parts in training mode are put into evaluation mode, and back."""
-        parts = self._call.modules() if isinstance(self._call, torch.nn.Module) else ()
-        training = [part for part in parts if part.training]
-        for part in training:
-            part.training = False
-        try:
-            yield
-        finally:
-            for part in training:
-                part.training = True
-
-    def _check(self, answer: Any) -> None:
-        num_trees, num_actions = self._shape
-        if not isinstance(answer, tuple | list) or len(answer) != 2:
-            raise EvaluatorError(f"the evaluator must return logits [B, A] and values [B], not {type(answer).__name__}")
-        for name, tensor, shapes in (
-            ("logits", answer[0], [(num_trees, num_actions)]),
-            ("values", answer[1], [(num_trees,), (num_trees, 1)]),
-        ):
-            if not isinstance(tensor, Tensor) or tuple(tensor.shape) not in shapes:
-                got = tuple(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
-                raise EvaluatorError(f"the evaluator's {name} must be {shapes[0]}, not {got}")
-            if tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-                raise EvaluatorError(
-                    f"the evaluator's {name} are {tensor.dtype}: return float32, bfloat16 or float16 (a search counts "
-                    "in float32)"
-                )
-        self._is_checked = True
-
-
-def _find_device(device: str | torch.device) -> torch.device:
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = torch.device(device)
-    if found.type not in ("cpu", "cuda"):
-        raise ConfigError(f'the tensor engine runs on "cuda" and "cpu", not on {str(device)!r}')
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu" (plain torch ops, slow), or '
-            "the vectorized engine"
-        )
-    if found.type == "cuda" and found.index is None:
-        found = torch.device("cuda", torch.cuda.current_device())
-    return found
-
-
-def _load_kernels(name: str) -> ModuleType:
-    """Triton is imported when it is used, and not before."""
-    if name == "torch":
-        return import_module("windrow.tensor.twins")
-    try:
-        return import_module("windrow.tensor.kernels")
-    except ModuleNotFoundError as error:
-        if error.name != "triton":
-            raise
-        raise MissingExtraError(
-            'the kernels of the tensor engine need Triton, which comes with PyTorch for CUDA; kernels="torch" runs '
-            "without it, slowly"
-        ) from error

@@ -7,6 +7,7 @@ GPU these are slow, and they are the base of comparison.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -34,15 +35,20 @@ class Answer:
     values: Tensor
 
 
-def select(pools: Pools, rules: Rules) -> None:
+def select(pools: Pools, rules: Rules, root_action: Tensor | None = None) -> None:
     """Walk every tree from its root to a leaf.
 
-    Writes the simulation under way: `path` and `depth`, `leaf` (a free slot if `is_new`), the `parent` and `action` that
-    lead to it, and `slot`, where the leaf's facts go: the last one, which is nobody's, unless it is new. Trees whose
-    game is over, or that have no slot left, stay at depth 0.
+    Writes the simulation under way: `path` and `depth`, `leaf` (a free slot if `is_new`), `parent` and `action` above
+    it, and `slot`, where the leaf's facts go: the last one, which is nobody's, unless it is new. Trees whose game is
+    over, or that have no slot left, stay at depth 0.
+
+    Args:
+        pools: the trees.
+        rules: how to choose.
+        root_action: [B] int32, the first step of every walk if the root does not choose by PUCT.
     """
-    num_trees, num_actions, last = pools.num_trees, pools.num_actions, pools.num_slots - 1
-    tree = torch.arange(num_trees, device=pools.visits.device)
+    last = pools.num_slots - 1
+    tree = torch.arange(pools.num_trees, device=pools.visits.device)
     node = torch.zeros_like(tree)
     depth, parent, action = torch.zeros_like(node), torch.zeros_like(node), torch.zeros_like(node)
     live = (pools.to_play[:, 0] != TERMINAL) & (pools.next_free < last)
@@ -51,6 +57,8 @@ def select(pools: Pools, rules: Rules) -> None:
         to_play = pools.to_play[tree, node]
         live = live & (to_play != TERMINAL) & (depth != rules.max_depth)
         best = best_action(pools, rules, tree, node)
+        if root_action is not None:
+            best = torch.where(depth == 0, root_action.to(torch.int64), best)
         word = (node * pools.stride + best) * 2 + to_play
         pools.path[tree, depth] = torch.where(live, word.to(torch.int32), pools.path[tree, depth])
         parent, action = torch.where(live, node, parent), torch.where(live, best, action)
@@ -59,7 +67,6 @@ def select(pools: Pools, rules: Rules) -> None:
         is_new = is_new | (live & (child == NO_CHILD))
         live = live & (child != NO_CHILD)
         node = torch.where(live, child, node)
-    assert num_actions <= pools.stride
     pools.leaf.copy_(torch.where(is_new, pools.next_free, node))
     pools.slot.copy_(torch.where(is_new, pools.next_free, last))
     for target, source in ((pools.depth, depth), (pools.parent, parent), (pools.action, action)):
@@ -82,15 +89,25 @@ def best_action(pools: Pools, rules: Rules, tree: Tensor, node: Tensor) -> Tenso
     return torch.where(prior >= 0, score, -torch.inf).argmax(1)
 
 
-def complete(pools: Pools, answer: Answer) -> None:
-    """Make the new leaves, and back up the value of every leaf along its path."""
-    num_trees, num_actions, stride = pools.num_trees, pools.num_actions, pools.stride
-    tree = torch.arange(num_trees, device=pools.visits.device)
-    is_new, slot = pools.is_new, pools.slot.to(torch.int64)
-    is_over = answer.to_play == TERMINAL
+class UnderWay(Protocol):
+    """Simulations that were selected: one per row."""
+
+    leaf: Tensor
+    parent: Tensor
+    action: Tensor
+    slot: Tensor
+    is_new: Tensor
+
+
+def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) -> Tensor:
+    """Write what is known of new leaves, one per row, into their slots; `tree` [rows] is whose they are.
+
+    Returns:
+        [rows] bool: new leaves about which the evaluator said anything but numbers.
+    """
+    slot, is_over = rows.slot.to(torch.int64), answer.to_play == TERMINAL
     values = answer.values.to(torch.float32)
     is_bad = ~(torch.isfinite(values) & (torch.isfinite(answer.logits) | ~answer.legal).all(1))
-    pools.is_bad |= is_bad & is_new & ~is_over
     # What is no number would spread; the search goes on without it, and the result says so.
     values = torch.where(is_bad, 0.0, values)
     logits = torch.where(is_bad[:, None], 0.0, answer.logits.to(torch.float32))
@@ -98,7 +115,7 @@ def complete(pools: Pools, answer: Answer) -> None:
 
     # The rows that nobody wants go to the last slot.
     prior = torch.where(answer.legal, softmax(logits, answer.legal), -1.0)
-    pools.prior[tree, slot, :num_actions] = prior
+    pools.prior[tree, slot, : pools.num_actions] = prior
     pools.visits[tree, slot] = 0
     pools.value_sum[tree, slot] = 0.0
     pools.child[tree, slot] = NO_CHILD
@@ -106,15 +123,23 @@ def complete(pools: Pools, answer: Answer) -> None:
     pools.value[tree, slot] = for_first
     pools.node_sum[tree, slot] = torch.where(is_over, 0.0, values).to(torch.float64)
     pools.node_visits[tree, slot] = (~is_over).to(torch.int32)
-    pools.parent_of[tree, slot] = pools.parent
-    pools.action_of[tree, slot] = pools.action
+    pools.parent_of[tree, slot] = rows.parent
+    pools.action_of[tree, slot] = rows.action
+    return is_bad & rows.is_new & ~is_over
+
+
+def complete(pools: Pools, answer: Answer) -> None:
+    """Make the new leaves, and back up the value of every leaf along its path."""
+    stride, is_new = pools.stride, pools.is_new
+    tree = torch.arange(pools.num_trees, device=pools.visits.device)
+    pools.is_bad |= describe_leaves(pools, answer, tree, pools)
     parent, action = pools.parent.to(torch.int64), pools.action.to(torch.int64)
     has_parent = is_new & (pools.depth > 0)
     child = pools.child[tree, parent, action]
     pools.child[tree, parent, action] = torch.where(has_parent, pools.slot, child)
     pools.next_free.copy_(torch.where(is_new, pools.slot + 1, pools.next_free))
 
-    value = torch.where(is_new, for_first, pools.value[tree, pools.leaf.to(torch.int64)])
+    value = pools.value[tree, pools.leaf.to(torch.int64)]
     for step in range(int(pools.depth.max())):
         is_on = step < pools.depth
         word = torch.where(is_on, pools.path[:, step], 0).to(torch.int64)
@@ -186,4 +211,4 @@ def mix_noise(pools: Pools, clean: Tensor, noise: Tensor, fraction: float) -> No
     """Give every root the priors (1 - fraction) * `clean` + fraction * `noise`, both [B, A] float32."""
     rest = float(torch.tensor(1.0) - torch.tensor(fraction))
     mixed = rest * clean + fraction * noise
-    pools.prior[:, 0, : pools.num_actions] = torch.where(clean >= 0, mixed, -1.0)
+    pools.root_priors.copy_(torch.where(clean >= 0, mixed, -1.0))

@@ -7,13 +7,15 @@ from then on, compiled where that pays. So a game may be written in any Python t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from windrow.errors import GameError
 from windrow.games.protocol import TERMINAL
+from windrow.tensor.flight import Flight
 from windrow.tensor.game import TensorGame, like, tensors_of
 from windrow.tensor.pools import Pools
 
@@ -23,18 +25,36 @@ def describe(game: TensorGame, state: Any, dtype: torch.dtype, memory_format: to
     is_over = game.terminal(state)
     to_play = torch.where(is_over, TERMINAL, game.to_play(state)).to(torch.int32)
     shown: Any = game.observe(state)
-    parts = list(shown.values()) if isinstance(shown, Mapping) else [shown]
+    named = cast("Mapping[str, Tensor]", shown) if isinstance(shown, Mapping) else {"": shown}
     parts = [
         part.to(dtype).contiguous(memory_format=memory_format if part.dim() == 4 else torch.contiguous_format)
-        for part in parts
+        for part in named.values()
     ]
     return [to_play, game.returns(state)[:, 0].contiguous(), game.legal(state).contiguous(), *parts]
+
+
+_COMPILE_OPTIONS: dict[str, Any] = {
+    # Slots are ours and always in range; a check of each would be a branch in every kernel.
+    "assert_indirect_indexing": False,
+    # What a game says has several shapes, a kernel each; one launch for all of them is cheaper than three.
+    "combo_kernels": True,
+    "combo_kernel_per_subkernel_blocks": True,
+}
+
+
+def _compile_options() -> dict[str, Any]:
+    """Those that this PyTorch knows."""
+    config: Any = import_module("torch._inductor.config")
+    return {name: value for name, value in _COMPILE_OPTIONS.items() if hasattr(config, name)}
 
 
 class Leaves:
     """Makes leaves in the pools, and describes them.
 
     Args:
+        game: whose leaves.
+        pools: where they are.
+        flight: rounds of several leaves per tree, if there are.
         dtype: of the observations.
         memory_format: of observations that are boards.
         is_compiled: translate the recording with torch.compile.
@@ -44,6 +64,7 @@ class Leaves:
         self,
         game: TensorGame,
         pools: Pools,
+        flight: Flight | None = None,
         *,
         dtype: torch.dtype,
         memory_format: torch.memory_format,
@@ -53,33 +74,38 @@ class Leaves:
         self._names = list(game.observation) if isinstance(game.observation, Mapping) else None
         self._dtype, self._memory_format = dtype, memory_format
         device = pools.visits.device
-        self._template = game.initial(1, device)
+        self.template = game.initial(1, device)
         self._base = torch.arange(pools.num_trees, device=device) * pools.num_slots
-        self._new = self._record(
-            self._describe_new, [*pools.states, pools.parent, pools.action, pools.slot], is_compiled
-        )
+        self._row_base = self._base if flight is None else self._base.repeat_interleave(flight.num_leaves)
+        self._rows = pools if flight is None else flight
+        # The same memory under another name. A compiler that knew would keep writing apart from reading; but a slot is
+        # never written and read in the same step, so both may share a kernel.
+        self._targets = [torch.from_dlpack(state) for state in pools.states]
+        self._new = self._record(self._describe_new, self._inputs(), is_compiled)
         self._roots = self._record(self._describe_roots, list(pools.states), is_compiled)
 
     def describe_new(self) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """Step every tree's parent along its action into its slot: (to_play, outcome, legal, observations)."""
-        pools = self._pools
-        return self._named(self._new(*pools.states, pools.parent, pools.action, pools.slot))
+        """Step every row's parent along its action into its slot: (to_play, outcome, legal, observations)."""
+        return self._named(self._new(*self._inputs()))
 
     def describe_roots(self) -> tuple[Tensor, Tensor, Tensor, Any]:
         """The same of the positions in slot 0."""
         return self._named(self._roots(*self._pools.states))
 
+    def _inputs(self) -> list[Tensor]:
+        return [*self._pools.states, *self._targets, self._rows.parent, self._rows.action, self._rows.slot]
+
     def _describe_new(self, *inputs: Tensor) -> list[Tensor]:
-        *states, parent, action, slot = inputs
-        above = like(self._template, [state.index_select(0, self._base + parent) for state in states])
+        *both, parent, action, slot = inputs
+        states, targets = both[: len(both) // 2], both[len(both) // 2 :]
+        above = like(self.template, [state.index_select(0, self._row_base + parent) for state in states])
         below = self._game.step(above, action.to(torch.int64))
-        target = self._base + slot
-        for state, tensor in zip(states, tensors_of(below), strict=True):
-            state.index_copy_(0, target, tensor)
+        for target, tensor in zip(targets, tensors_of(below), strict=True):
+            target.index_copy_(0, self._row_base + slot, tensor)
         return describe(self._game, below, self._dtype, self._memory_format)
 
     def _describe_roots(self, *states: Tensor) -> list[Tensor]:
-        roots = like(self._template, [state.index_select(0, self._base) for state in states])
+        roots = like(self.template, [state.index_select(0, self._base) for state in states])
         return describe(self._game, roots, self._dtype, self._memory_format)
 
     def _named(self, outputs: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, Any]:
@@ -101,6 +127,5 @@ class Leaves:
                 f"{type(self._game).__name__} cannot be recorded as torch ops ({error}): it may look at the values of "
                 "tensors; windrow.tensor.check_game says where"
             ) from error
-        # Slots are ours and always in range; a check of each would be a branch in every kernel.
-        options: Any = {"assert_indirect_indexing": False}
-        return torch.compile(recorded, fullgraph=True, dynamic=False, options=options)
+        compiled: Any = torch.compile(recorded, fullgraph=True, dynamic=False, options=_compile_options())
+        return compiled

@@ -1,0 +1,221 @@
+"""Whole searches on the GPU: what share of the network's own speed do they reach?
+
+Connect-4 and Gomoku with a residual network in bfloat16, compiled. In one run, turn and turn about: the network alone
+(same batch, compiled, in a CUDA graph) and searches; then tree and game without a network, the same search in eager
+torch ops, and mctx with pgx if they can be imported. Needs a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from report import Figure, number, print_figures, print_table, write_json
+from resnet import make_resnet
+
+from windrow import SearchConfig
+from windrow.tensor import TensorSearch, make_game
+
+_IN_A_ROW = 4
+PARTS = ("network", "tree", "eager", "gomoku", "peers")
+
+
+def seconds(call: Callable[[], Any], repeats: int) -> float:
+    """Of one call on the device, `repeats` of them in a row."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / repeats / 1e3
+
+
+def make_network(game: Any, mode: str) -> tuple[Any, Any]:
+    """(as it is, compiled)."""
+    network = make_resnet(game.observation, game.num_actions).to("cuda", torch.bfloat16)
+    network = network.to(memory_format=torch.channels_last)
+    return network, network if mode == "eager" else torch.compile(network, mode=mode, dynamic=False)
+
+
+@torch.no_grad()
+def network_alone(network: Any, game: Any, batch: int) -> Callable[[], None]:
+    """One evaluation of random boards, as a graph."""
+    generator = torch.Generator().manual_seed(0)
+    boards = torch.randint(0, 2, (batch, *game.observation), generator=generator).to("cuda", torch.bfloat16)
+    boards = boards.contiguous(memory_format=torch.channels_last)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            network(boards)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = network(boards)
+
+    def replay() -> None:
+        graph.replay()
+        assert kept is not None
+
+    return replay
+
+
+def share(game: Any, network: Any, num_trees: int, simulations: int, rounds: int) -> dict[str, float]:
+    """Searches against the network alone: positions per second of both, and the median of their ratios.
+
+    A search evaluates one position per simulation and one per root; both count. Searches follow each other without a
+    pause, as in self-play: the host prepares the next one while the device works.
+    """
+    alone = network_alone(network, game, num_trees)
+    search = TensorSearch(game, network, SearchConfig(num_simulations=simulations), num_trees=num_trees)
+    states = game.initial(num_trees, "cuda")
+    assert bool((search.run(states).visits.sum(1) == simulations).all())
+    steps = simulations + 1
+    own, ours = [], []
+    for _ in range(rounds):
+        own.append(num_trees / seconds(alone, steps))
+        ours.append(num_trees * steps / seconds(lambda: search.run(states), _IN_A_ROW))
+    ratios = [ours_now / own_now for ours_now, own_now in zip(ours, own, strict=True)]
+    return {
+        "own": statistics.median(own),
+        "ours": statistics.median(ours),
+        "simulations": statistics.median(ours) * simulations / steps,
+        "share": statistics.median(ratios),
+    }
+
+
+def tree_only(game: Any, num_trees: int, simulations: int, rounds: int) -> float:
+    """Microseconds of one step without a network: random logits and values, the same in every step.
+
+    They make trees about as deep as a network does; with equal logits they would be as shallow as trees can be.
+    """
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    logits = torch.randn((num_trees, game.num_actions), device="cuda", generator=generator).to(torch.bfloat16)
+    values = torch.rand(num_trees, device="cuda", generator=generator).to(torch.bfloat16) - 0.5
+    config = SearchConfig(num_simulations=simulations)
+    search = TensorSearch(game, lambda _: (logits, values), config, num_trees=num_trees)
+    states = game.initial(num_trees, "cuda")
+    search.run(states)
+    times = []
+    for _ in range(rounds):
+        # Steps alone, on trees that are growing: the work around them is not theirs.
+        search._plant(states, None)
+        search._graphs.roots.replay()
+        search._select()
+        times.append(seconds(lambda: search._simulate_many(simulations), 1) / simulations)
+        search._end_round()
+    return 1e6 * statistics.median(times)
+
+
+def eager(game: Any, network: Any, num_trees: int, simulations: int) -> float:
+    """Simulations per second of the same search in torch ops, one after the other, no graph and no kernel of ours."""
+    config = SearchConfig(num_simulations=simulations)
+    search = TensorSearch(
+        game, network, config, num_trees=num_trees, kernels="torch", is_compiled=False, is_captured=False
+    )
+    states = game.initial(num_trees, "cuda")
+    search.run(states, num_simulations=4)
+    return num_trees * simulations / seconds(lambda: search.run(states), 1)
+
+
+def peers(num_trees: int, simulations: int) -> float | None:
+    """Simulations per second of mctx with pgx in a process of its own; None if they are not there."""
+    script = Path(__file__).with_name("tensor_peers.py")
+    command = [sys.executable, str(script), "--trees", str(num_trees), "--simulations", str(simulations)]
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if child.returncode != 0:
+        print(f"mctx and pgx did not run: {child.stderr.strip().splitlines()[-1:]}")
+        return None
+    return float(json.loads(child.stdout.strip().splitlines()[-1])["simulations_per_second"])
+
+
+def measure(arguments: argparse.Namespace) -> list[Figure]:
+    """All tables and figures."""
+    figures: list[Figure] = []
+    connect4 = make_game("connect4")
+    torch.backends.cudnn.benchmark = True
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bf16, network {arguments.mode}", flush=True)
+    plain, network = make_network(connect4, arguments.mode)
+    ours_at: dict[tuple[int, int], float] = {}
+    if "network" in arguments.parts:
+        rows = []
+        for num_trees, simulations in arguments.sizes:
+            found = share(connect4, network, num_trees, simulations, arguments.rounds)
+            ours_at[num_trees, simulations] = found["simulations"]
+            cells = [number(found[name]) for name in ("own", "ours", "simulations")]
+            rows.append((f"{num_trees} x {simulations}", *cells, f"{found['share']:.3f}"))
+            target = {1024: 0.93, 4096: 0.97}.get(num_trees)
+            name = f"share of the network's speed, {num_trees} games x {simulations}"
+            figures.append(Figure(name=name, value=found["share"], at_least=target, note="median of ratios"))
+            print(rows[-1], flush=True)
+        header = ("games x simulations", "network alone/s", "positions/s", "simulations/s", "share")
+        print_table("Connect-4, ResNet 64x5: searches and the network alone", header, rows)
+    if "tree" in arguments.parts:
+        rows = []
+        for num_trees, simulations in arguments.sizes:
+            micros = tree_only(connect4, num_trees, simulations, arguments.rounds)
+            rows.append((f"{num_trees} x {simulations}", f"{micros:.1f}"))
+            target = 16.0 if num_trees == 1024 else None
+            name = f"tree and game, {num_trees} games x {simulations}"
+            figures.append(Figure(name=name, value=micros, unit="us", at_most=target, note="median of runs"))
+        print_table("Connect-4: tree and game alone", ("games x simulations", "us a step"), rows)
+    if "gomoku" in arguments.parts:
+        gomoku = make_game("gomoku")
+        _, large = make_network(gomoku, arguments.mode)
+        found = share(gomoku, large, 512, 64, arguments.rounds)
+        micros = tree_only(gomoku, 512, 64, arguments.rounds)
+        row = ("512 x 64", number(found["own"]), number(found["ours"]), f"{found['share']:.3f}", f"{micros:.1f}")
+        header = ("games x simulations", "network alone/s", "positions/s", "share", "tree and game, us")
+        print_table("Gomoku 15x15, ResNet 64x5", header, [row])
+        figures.append(
+            Figure(name="Gomoku: share of the network's speed", value=found["share"], at_least=0.85, note="512 x 64")
+        )
+    if "eager" in arguments.parts:
+        rate = eager(connect4, plain, 1024, 64)
+        ours = ours_at.get((1024, 64)) or share(connect4, network, 1024, 64, arguments.rounds)["simulations"]
+        print_table(
+            "The same search in eager torch ops, 1024 x 64", ("simulations/s", "ours"), [(number(rate), number(ours))]
+        )
+        figures.append(
+            Figure(name="times eager torch ops, 1024 x 64", value=ours / rate, at_least=20.0, note="one run")
+        )
+    if "peers" in arguments.parts:
+        theirs = peers(1024, 400)
+        if theirs is not None:
+            ours = ours_at.get((1024, 400)) or share(connect4, network, 1024, 400, arguments.rounds)["simulations"]
+            print_table("mctx + pgx, 1024 x 400", ("simulations/s", "ours"), [(number(theirs), number(ours))])
+            figures.append(
+                Figure(name="times mctx + pgx, 1024 x 400", value=ours / theirs, at_least=5.0, note="one run")
+            )
+    return figures
+
+
+def main() -> None:
+    """Read the command line, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--sizes", nargs="+", default=["256x64", "1024x64", "4096x64", "1024x400"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help='of torch.compile, or "eager"')
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("bench/tensor.py needs a GPU")
+    arguments.sizes = [tuple(map(int, size.split("x"))) for size in arguments.sizes]
+    figures = measure(arguments)
+    print_figures(figures)
+    if arguments.json is not None:
+        write_json(arguments.json, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Moving the roots: the subtree under a move is kept, packed to the front of its tree's slots, on the device.
+
+Slots are given out in the order in which nodes are made, so a parent stands before its children, and the packed tree
+keeps that order. Plain torch ops: this is once per move, and nothing in it waits for the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from windrow.games.protocol import TERMINAL
+from windrow.tensor.game import TensorGame, like, tensors_of
+from windrow.tensor.pools import NO_CHILD, Pools
+
+_PIECE = 1 << 26
+"""Bytes of a pool that are moved at a time, so that the copy on the way stays small."""
+
+
+def advance(game: TensorGame, pools: Pools, template: Any, action: Tensor) -> Tensor:
+    """Make the child under `action` [B] the root of every tree; a finished game stays as it is.
+
+    Returns:
+        [B] bool: the roots that no simulation had reached; they have a state, but must be evaluated.
+    """
+    num_trees, num_slots = pools.num_trees, pools.num_slots
+    tree = torch.arange(num_trees, device=action.device)
+    slot = torch.arange(num_slots, device=action.device)
+    is_over = pools.to_play[:, 0] == TERMINAL
+    action = torch.where(is_over, 0, action.to(torch.int64))
+    child = pools.child[tree, 0, action].to(torch.int64)
+    is_made = ~is_over & (child == NO_CHILD)
+    top = torch.where(is_over | is_made, 0, child)
+
+    root = [state[tree * num_slots] for state in pools.states]
+    stepped = tensors_of(game.step(like(template, root), action))
+
+    # Every node looks up, twice as far each time, until it sees the new root or the old one.
+    above = torch.where(slot == top[:, None], top[:, None], pools.parent_of.to(torch.int64))
+    for _ in range((num_slots - 1).bit_length()):
+        above = above.gather(1, above)
+    is_kept = (above == top[:, None]) & (slot < pools.next_free[:, None]) & ~is_made[:, None]
+    index = torch.where(is_kept, is_kept.cumsum(1) - 1, num_slots - 1)
+    source = torch.zeros_like(index).scatter_(1, index, slot.expand(index.shape))
+
+    per_tree = max(num_slots * pools.stride * 8, 1)
+    piece = max(_PIECE // per_tree, 1)
+    for first in range(0, num_trees, piece):
+        some = slice(first, first + piece)
+        _move(pools, some, source[some], index[some])
+    flat = (tree[:, None] * num_slots + source).view(-1)
+    for state, new in zip(pools.states, stepped, strict=True):
+        state.copy_(state.index_select(0, flat))
+        roots = state.view(num_trees, num_slots, *state.shape[1:])[:, 0]
+        roots.copy_(torch.where(is_made.view(-1, *[1] * (new.dim() - 1)), new, roots))
+    pools.next_free.copy_(is_kept.sum(1))
+    return is_made
+
+
+def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:
+    """Bring the nodes of some trees to their new slots."""
+    rows = source[:, :, None].expand(-1, -1, pools.stride)
+    for pool in (pools.visits, pools.value_sum, pools.prior):
+        pool[some] = pool[some].gather(1, rows)
+    child = pools.child[some].gather(1, rows)
+    target = index.gather(1, child.clamp_min(0).to(torch.int64).flatten(1)).view(child.shape)
+    pools.child[some] = torch.where(child == NO_CHILD, NO_CHILD, target.to(torch.int32))
+    for pool in (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of):
+        pool[some] = pool[some].gather(1, source)
+    parent = index.gather(1, pools.parent_of[some].gather(1, source).to(torch.int64))
+    parent[:, 0] = 0
+    pools.parent_of[some] = parent.to(torch.int32)

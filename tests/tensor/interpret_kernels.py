@@ -1,0 +1,35 @@
+"""Run by test_tensor_kernels.py with TRITON_INTERPRET=1: Triton's kernels against their twins, without a GPU."""
+
+from __future__ import annotations
+
+import warnings
+
+import tensor_cases as cases
+
+from windrow import SearchConfig
+from windrow.tensor import kernels
+
+CONFIGS = [
+    SearchConfig(num_simulations=12, dirichlet_fraction=0.25, first_play="parent"),
+    SearchConfig(num_simulations=9, max_depth=2, first_play=-0.5),
+    SearchConfig(num_simulations=25, c_puct=0.1),
+    SearchConfig(num_simulations=12, root="gumbel", gumbel_scale=1.0, gumbel_considered=4),
+    SearchConfig(num_simulations=11, leaves_per_tree=4, first_play="parent"),
+    SearchConfig(num_simulations=8, leaves_per_tree=4, in_flight="loss", virtual_loss=1.5, dirichlet_fraction=0.25),
+    SearchConfig(num_simulations=9, leaves_per_tree=3, in_flight="dilute", max_depth=2),
+]
+
+
+def main() -> None:
+    """Every kernel on small trees."""
+    # The interpreter computes with NumPy, which warns where a lane that is thrown away divides by zero.
+    warnings.filterwarnings("ignore", category=RuntimeWarning)
+    kernels.LEVELS = 4  # so that some paths are longer
+    for config in CONFIGS:
+        cases.compare_kernels("connect4", {}, [0, 8, 42, 30, 5], config, "cpu")
+        cases.compare_kernels("gomoku", {"size": 6}, [0, 33], config, "cpu")
+    print("equal")
+
+
+if __name__ == "__main__":
+    main()
