@@ -1,7 +1,7 @@
 """windrow: neural Monte-Carlo tree search for your own game and your own network.
 
-`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with a
-`SearchConfig` searches positions, and `SearchResult` says what was found.
+`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with
+a `SearchConfig` searches positions, and `SearchResult` says what was found.
 """
 
 from typing import TYPE_CHECKING, Any

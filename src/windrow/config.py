@@ -12,6 +12,7 @@ EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
+RandomKey: TypeAlias = Literal["tree", "position"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +93,10 @@ class SearchConfig(Settings):
     """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
     seed: int = 0
     """Key of all random numbers: with the same seed, the same searches give the same results."""
+    random_key: RandomKey = "tree"
+    """What the random numbers of a search belong to besides the seed. "tree": the tree's place among those searched
+    together, and the number of searches before. "position": the position, which is then searched alike wherever and
+    whenever it is asked for."""
 
     def __post_init__(self) -> None:
         self._check_choice("engine", EngineName)
@@ -113,6 +118,7 @@ class SearchConfig(Settings):
         self._check_number("dirichlet_alpha", 1e-3, 1e6)
         self._check_number("temperature", 0.0, 1e6)
         self._check_choice("root", Root)
+        self._check_choice("random_key", RandomKey)
         self._check_integer("gumbel_considered", 1, 65535)
         self._check_number("gumbel_scale", 0.0, 1e6)
         self._check_number("gumbel_visit_offset", 0.0, 1e6)

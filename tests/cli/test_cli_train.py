@@ -67,7 +67,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("chess",), "there is no config for 'chess'"),
+        (("chess",), "unknown game 'chess'"),
         ((), "name a game or a config"),
         (("tictactoe", "--resume", "runs/x"), "one of the two"),
         (("--resume", "nowhere"), "nowhere holds no run"),

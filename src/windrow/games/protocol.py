@@ -1,8 +1,8 @@
 """What a game is, in Python.
 
 States are immutable values: `apply` returns a new state and leaves the old one alone. Optional abilities
-(`ListedChance` or `SampledChance`, `Symmetric`, `Hashed`, `Readable`) are protocols of their own, so a game never has to
-provide a method that only raises. Besides, a game may have:
+(`ListedChance` or `SampledChance`, `Symmetric`, `Hashed`, `Readable`) are protocols of their own, so a game never has
+to provide a method that only raises. Besides, a game may have:
 
     zero_sum            False: the results of its two players do not sum to zero, so values are one per player
     max_legal_actions   if far fewer than num_actions are ever legal at once: saves memory

@@ -230,7 +230,7 @@ class Search:
         before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
         self._is_running = True
         try:
-            forest.begin(budget, self._num_searches, 0, forest.num_trees, mix_version(self._number, self._port.version))
+            self._begin(forest, budget)
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
             for _ in ENGINES[plan.engine](session):
@@ -249,6 +249,29 @@ class Search:
         elif stopped_by == "budget" and totals["full_trees"]:
             stopped_by = "memory"
         yield self._results(session, plan, before, start, stopped_by)
+
+    def _begin(self, forest: _core.Forest, budget: int) -> None:
+        """Start the searches of all trees."""
+        version = mix_version(self._number, self._port.version)
+        if self.config.random_key == "tree":
+            forest.begin(budget, self._num_searches, 0, forest.num_trees, version)
+            return
+        drawn = [self._position_key(state) for state in self._states]
+        keys = np.array([key for key, _ in drawn], np.uint32)
+        moves = np.array([move for _, move in drawn], np.uint32)
+        budgets = np.full(len(drawn), budget, np.int64)
+        forest.begin_many(self._trees, budgets, keys, moves, np.ones(len(drawn), bool), version)
+
+    def _position_key(self, state: State) -> tuple[int, int]:
+        """The (tree, move) under which a position's random numbers are drawn."""
+        key = self.game.hash(state)
+        return key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF
+
+    def _result_key(self, tree: int) -> tuple[int, int]:
+        """The (tree, move) under which a root's move is drawn, now that its search has begun."""
+        if self.config.random_key == "tree":
+            return tree, self._num_searches - 1
+        return self._position_key(self._states[tree])
 
     def _results(
         self, session: Session, plan: Plan, before: tuple[Any, ...], start: float, stopped_by: StoppedBy
@@ -303,7 +326,7 @@ class Search:
                 temperature=self.config.temperature,
                 improved_policy=None if improved is None else improved[tree],
                 chosen_action=None if chosen is None else int(chosen[tree]),
-                random_key=(self.config.seed, tree, self._num_searches - 1),
+                random_key=(self.config.seed, *self._result_key(tree)),
                 stats=stats,
             )
             for tree, (state, value) in enumerate(zip(self._states, values.tolist(), strict=True))
