@@ -1,7 +1,7 @@
 """The README and the docs are true: what they show runs as written, from top to bottom of a page.
 
-Python blocks share one namespace; a block that says `file=nim.py` is that file, which later blocks may import and commands
-may name; `sh` blocks are commands, run in the folder of those files.
+Python blocks share one namespace; a block that says `file=nim.py` is that file, which later blocks may import and
+commands may name; `sh` blocks are commands, run in the folder of those files.
 """
 
 from __future__ import annotations
