@@ -55,8 +55,12 @@ OPTIONAL_IMPORTS = {
     "nets/folding.py": {"torch"},
     "nets/resnet.py": {"torch"},
     "train/checkpoint.py": {"torch"},
+    "train/inference_copy.py": {"torch"},
     "train/learner.py": {"torch"},
     "train/tensor_file.py": {"torch", "safetensors"},
+    "train/tensor_learner.py": {"torch"},
+    "train/tensor_run.py": {"torch"},
+    "train/tensor_solved.py": {"torch"},
 }
 
 # The same for folders.

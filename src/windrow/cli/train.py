@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
             "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
             "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
             "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
+            "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
             "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
         )
@@ -58,6 +59,10 @@ def train(
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per step.", min=1)] = None,
     backend: Annotated[str | None, typer.Option("--backend", help="What evaluates in self-play (auto).")] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="What plays: vectorized on the CPU, tensor on a GPU."),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Key of all random numbers.", min=0)] = None,
     deterministic: Annotated[
         bool | None, typer.Option("--deterministic", help="The same weights to the last bit, every time.")
@@ -86,6 +91,7 @@ def train(
         "learner.batch_size": batch_size,
         "backend": backend,
         "num_threads": threads,
+        "search.engine": engine,
         "seed": seed,
         "deterministic": deterministic,
     }
@@ -114,20 +120,25 @@ def train(
 
 
 def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
-    from windrow.train import TrainConfig, TrainingRun, config_for
+    from windrow.train import TensorTraining, TrainConfig, TrainingRun, config_for, is_tensor_run, tensor_config_for
 
+    # The tensor engine is a run of its own, whose searches are not those of a SearchConfig's engines.
+    is_tensor = overrides.get("search.engine") == "tensor"
+    if is_tensor:
+        overrides = {key: value for key, value in overrides.items() if key != "search.engine"}
     if resume is not None:
         if run is not None and run != resume:
             raise ConfigError("--resume names the folder of the run: leave --run out")
-        return TrainingRun.resume(resume, overrides)
+        return (TensorTraining if is_tensor_run(resume) else TrainingRun).resume(resume, overrides)
     assert config is not None
     if config.endswith((".toml", ".json")):
         made = TrainConfig.read(config, overrides)
     else:
-        made = config_for(parse_game(config), overrides)
+        made = (tensor_config_for if is_tensor else config_for)(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
-    return TrainingRun.create(run if run is not None else free_folder(Path("runs") / _folder_name(made.game)), made)
+    folder = run if run is not None else free_folder(Path("runs") / _folder_name(made.game))
+    return (TensorTraining if is_tensor else TrainingRun).create(folder, made)
 
 
 def _folder_name(game: str) -> str:

@@ -4,14 +4,19 @@ from windrow.tensor.game import TensorGame, check_game
 from windrow.tensor.games import make_game
 from windrow.tensor.hashing import TensorHashEvaluator
 from windrow.tensor.memory import memory_needed
+from windrow.tensor.replay import TensorBatch, TensorReplay
 from windrow.tensor.result import TensorResult
 from windrow.tensor.search import TensorSearch
+from windrow.tensor.selfplay import TensorSelfPlay
 
 __all__ = [
+    "TensorBatch",
     "TensorGame",
     "TensorHashEvaluator",
+    "TensorReplay",
     "TensorResult",
     "TensorSearch",
+    "TensorSelfPlay",
     "check_game",
     "make_game",
     "memory_needed",

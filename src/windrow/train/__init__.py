@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from windrow.train.run import IterationReport, TrainingRun
     from windrow.train.selfplay import SelfPlay
     from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
+    from windrow.train.tensor_config import TensorOptions, is_tensor_run, tensor_config_for
+    from windrow.train.tensor_run import TensorTraining
 
 __all__ = [
     "Batch",
@@ -42,9 +44,12 @@ __all__ = [
     "SelfPlay",
     "SelfPlayConfig",
     "SelfPlayStats",
+    "TensorOptions",
+    "TensorTraining",
     "TrainConfig",
     "TrainingRun",
     "config_for",
+    "is_tensor_run",
     "latest_checkpoint",
     "load_model",
     "load_training",
@@ -52,6 +57,7 @@ __all__ = [
     "save_checkpoint",
     "shipped_config",
     "step_rng",
+    "tensor_config_for",
     "write_report",
 ]
 
@@ -71,9 +77,12 @@ _LAZY = {
     "SelfPlay": "windrow.train.selfplay",
     "SelfPlayConfig": "windrow.train.selfplay_config",
     "SelfPlayStats": "windrow.train.selfplay_config",
+    "TensorOptions": "windrow.train.tensor_config",
+    "TensorTraining": "windrow.train.tensor_run",
     "TrainConfig": "windrow.train.config",
     "TrainingRun": "windrow.train.run",
     "config_for": "windrow.train.config",
+    "is_tensor_run": "windrow.train.tensor_config",
     "latest_checkpoint": "windrow.train.checkpoint",
     "load_model": "windrow.train.checkpoint",
     "load_training": "windrow.train.checkpoint",
@@ -81,6 +90,7 @@ _LAZY = {
     "save_checkpoint": "windrow.train.checkpoint",
     "shipped_config": "windrow.train.config",
     "step_rng": "windrow.train.learner",
+    "tensor_config_for": "windrow.train.tensor_config",
     "write_report": "windrow.train.report",
 }
 _SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "TensorBoard"}

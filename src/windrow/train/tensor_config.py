@@ -1,0 +1,74 @@
+"""The settings of a training run on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from windrow.errors import ConfigError
+from windrow.games.core_game import CoreGame
+from windrow.settings import Settings
+from windrow.train.config import TrainConfig, config_for
+
+CompileMode: TypeAlias = Literal["auto", "max-autotune", "default", "none"]
+
+OPTIONS = "tensor.json"
+"""The file in a run's folder that has its `TensorOptions`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorOptions(Settings):
+    """What `TensorTraining` needs to know besides a `TrainConfig`."""
+
+    device: str = "auto"
+    """"auto" is the GPU if there is one."""
+    compile: CompileMode = "auto"
+    """How the network that is searched with is compiled: torch.compile's mode. "auto": "max-autotune" on a GPU, "none"
+    elsewhere."""
+    compile_learner: bool | None = None
+    """Compile the network that learns. None: on a GPU."""
+    weight_average: float = 0.998
+    """Self-play and checkpoints use an average of the weights: this share of it is left after each step of the learner.
+    0: the weights as they are."""
+
+    def __post_init__(self) -> None:
+        self._check_choice("compile", CompileMode)
+        self._check_number("weight_average", 0.0, 1.0 - 1e-9)
+
+
+def is_tensor_run(folder: str | Path) -> bool:
+    """Whether the run in `folder` is one of the tensor engine."""
+    return (Path(folder) / OPTIONS).exists()
+
+
+def tensor_config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
+    """The config that windrow brings along for a game on a GPU; for other games, the one for CPUs."""
+    file = Path(__file__).parent / "configs" / "tensor" / f"{game.name}.toml"
+    if not file.exists():
+        return config_for(game, overrides)
+    return TrainConfig.read(file, {"game": game.name, "game_options": dict(game.options), **(overrides or {})})
+
+
+def budgets_of(config: TrainConfig) -> list[int]:
+    """The numbers of simulations of a run: from `early_simulations` on, twice as many each time, up to the whole."""
+    last = config.search.num_simulations or 0
+    budgets, next_one = [last], last if config.early_simulations is None else config.early_simulations
+    while next_one < last:
+        budgets.insert(-1, next_one)
+        next_one *= 2
+    return budgets
+
+
+def check_settings(config: TrainConfig) -> None:
+    """Raise `ConfigError` for what training with the tensor engine does not do."""
+    selfplay = config.selfplay
+    for is_asked, name in (
+        (selfplay.full_fraction < 1.0, "[selfplay] full_fraction"),
+        (selfplay.resign_below is not None, "[selfplay] resign_below"),
+        (config.deterministic, "deterministic"),
+        (config.keep_games, "keep_games"),
+    ):
+        if is_asked:
+            raise ConfigError(f"training with the tensor engine does not know {name} yet: leave it out")
