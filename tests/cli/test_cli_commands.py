@@ -102,6 +102,15 @@ def test_match_prints_what_it_has_when_interrupted(monkeypatch: pytest.MonkeyPat
     assert 0 < document["num_games"] <= calls[-1] < 40
 
 
+def test_memory_of_trees_on_a_gpu() -> None:
+    few, many = (run_json("info", "--memory", "gomoku:size=9", "--sims", "50", "--trees", trees) for trees in "12")
+    assert many["bytes"] == 2 * few["bytes"] > 0
+    code, out, _ = run("info", "--memory", "connect4")
+    assert code == 0 and "1,024 of connect4" in out and "GiB on the GPU" in out
+    code, _, err = run("info", "--memory", "pig")
+    assert code == 1 and "the tensor engine has no game 'pig'" in err
+
+
 def test_info() -> None:
     document = run_json("info")
     assert document["system"]["windrow"] == windrow.__version__

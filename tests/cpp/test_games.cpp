@@ -1,4 +1,5 @@
-// test_games.cpp: random games of every built-in game, at the extremes of their options.
+// test_games.cpp: random games of the built-in board games, at the extremes of their options. test_chance_games.cpp has
+// those with chance.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,27 +14,13 @@
 
 #include "check.h"
 #include "dice.h"
+#include "game_laws.h"
 #include "games/builtin.h"
 #include "positions.h"
 
 using namespace windrow;
 
 namespace {
-
-using Hash = std::array<uint64_t, 2>;
-
-std::vector<float> observe(const GameTable& game, const State& state) {
-  std::vector<float> row(static_cast<size_t>(game.observation_floats), std::numeric_limits<float>::quiet_NaN());
-  game.observe(game.self, state.data(), row.data());
-  for (const float x : row) check(x == 0.0f || x == 1.0f, "observe left a float unwritten, or wrote a strange one");
-  return row;
-}
-
-Hash hash_of(const GameTable& game, const State& state) {
-  Hash hash = {};
-  game.hash(game.self, state.data(), hash.data());
-  return hash;
-}
 
 struct Symmetry {
   std::vector<int32_t> actions;      // the image of a policy is policy[actions[a]] at a
@@ -68,6 +55,13 @@ std::vector<Symmetry> symmetries_of(const GameTable& game) {
   return found;
 }
 
+// Boards are shown in zeros and ones.
+std::vector<float> observe_board(const GameTable& game, const State& state) {
+  std::vector<float> row = observe(game, state);
+  for (const float x : row) check(x == 0.0f || x == 1.0f, "observe wrote something strange");
+  return row;
+}
+
 std::vector<float> image(const std::vector<float>& row, const std::vector<int32_t>& permutation) {
   std::vector<float> seen;
   for (const int32_t source : permutation) seen.push_back(row[static_cast<size_t>(source)]);
@@ -97,55 +91,6 @@ bool has_line(const float* plane, int32_t rows, int32_t columns, LineRule rule) 
   return false;
 }
 
-// Everything a single state must obey.
-void check_state(const NamedGame& named, const State& state) {
-  const GameTable& game = named.table();
-  const State before = state;
-  const int32_t player = game.to_play(game.self, state.data());
-  const std::vector<int32_t> legal = legal_actions(game, state.data());
-  check(std::adjacent_find(legal.begin(), legal.end(), std::greater_equal<>()) == legal.end(),
-        "legal actions do not ascend");
-  if (player == kTerminal) {
-    check(legal.empty(), "a finished game has legal actions");
-    std::vector<float> values(static_cast<size_t>(game.num_players), std::numeric_limits<float>::quiet_NaN());
-    game.returns(game.self, state.data(), values.data());
-    check(values[0] + values[1] == 0.0f && std::fabs(values[0]) <= 1.0f, "returns are not zero-sum in [-1, 1]");
-  } else {
-    check(player == 0 || player == 1, "to_play is nobody");
-    check(!legal.empty(), "the player to move cannot");
-    check(legal.front() >= 0 && legal.back() < game.num_actions, "a legal action is not an action");
-  }
-  observe(game, state);
-
-  // The same bytes elsewhere are the same state.
-  auto elsewhere = std::make_unique<State>(game, state.data());
-  check(hash_of(game, *elsewhere) == hash_of(game, state), "a copy has another hash");
-  check(observe(game, *elsewhere) == observe(game, state), "a copy looks different");
-  check(legal_actions(game, elsewhere->data()) == legal, "a copy has other legal actions");
-  check(named.render(elsewhere->data()) == named.render(state.data()), "a copy renders differently");
-  check(state == before, "asking about a state changes it");
-}
-
-void check_names(const NamedGame& named) {
-  std::set<std::string> names;
-  for (int32_t action = 0; action < named.table().num_actions; ++action) {
-    const std::string name = named.action_name(action);
-    names.insert(name);
-    int32_t parsed = -1;
-    check(named.parse_action(name, &parsed) == name.size() && parsed == action, "a name is not read back: " + name);
-  }
-  check(names.size() == static_cast<size_t>(named.table().num_actions), "two actions have one name");
-  // On the heap and without a terminator, so that ASan sees a parser that reads on.
-  for (const std::string_view text :
-       {"", "0", "00", "99999999999999999999", "a", "a0", "zz", "-1", " 1", "h", "\xff"}) {
-    const std::vector<char> exact(text.begin(), text.end());
-    int32_t action = -1;
-    const size_t taken = named.parse_action(std::string_view(exact.data(), exact.size()), &action);
-    check(taken <= exact.size() && (taken == 0 || (action >= 0 && action < named.table().num_actions)),
-          "a strange name is read as a strange action");
-  }
-}
-
 // Random games. Some players are stubborn (each keeps to one action while it is legal) and some are copycats (each
 // repeats the last action), so that long lines of stones come up too.
 int32_t choose(Dice& dice, int32_t style, int32_t player, int32_t last, const std::vector<int32_t>& legal) {
@@ -164,11 +109,12 @@ bool test_game(const std::string& name, const GameOptions& options, LineRule rul
   }
   const std::unique_ptr<NamedGame> named = make_builtin(name, options);
   const GameTable& game = named->table();
-  check(game.abi_version == kGameAbiVersion && game.num_players == 2 && game.state_bytes % 8 == 0, "odd facts");
-  check_names(*named);
+  check_facts(game);
+  check(game.num_players == 2 && game.num_values == 1 && game.max_outcomes == 0, "odd facts of a board game");
+  check_action_names(*named);
   const std::vector<int32_t> shape = named->observation().front().shape;
   const std::vector<Symmetry> symmetries = symmetries_of(game);
-  const std::vector<float> first_row = observe(game, State(game));
+  const std::vector<float> first_row = observe_board(game, State(game));
 
   Dice dice(7);
   std::map<std::pair<int32_t, std::vector<float>>, Hash> hashes;
@@ -187,7 +133,7 @@ bool test_game(const std::string& name, const GameOptions& options, LineRule rul
     for (int32_t move = 0;; ++move) {
       check_state(*named, state);
       const int32_t player = game.to_play(game.self, state.data());
-      const std::vector<float> row = observe(game, state);
+      const std::vector<float> row = observe_board(game, state);
       const Hash hash = hash_of(game, state);
       const auto [known, is_new] = hashes.emplace(std::pair{player, row}, hash);
       check(known->second == hash, "one position has two hashes");
@@ -207,7 +153,8 @@ bool test_game(const std::string& name, const GameOptions& options, LineRule rul
         }
       }
       if (has_image) {
-        check(image(row, symmetry.observation) == observe(game, reflected), "the image of a game looks different");
+        check(image(row, symmetry.observation) == observe_board(game, reflected),
+              "the image of a game looks different");
         check(player == game.to_play(game.self, reflected.data()), "the image of a game has another player to move");
       }
       if (player == kTerminal) {
@@ -229,11 +176,11 @@ bool test_game(const std::string& name, const GameOptions& options, LineRule rul
         check(image_legal.size() == legal.size(), "the image of a game has other legal actions");
         check(std::find(image_legal.begin(), image_legal.end(), image_action) != image_legal.end(),
               "the image of a legal action is not legal");
-        check(game.apply(game.self, reflected.data(), image_action) == 0, "apply failed");
+        check(reflected.apply(image_action), "apply failed");
       }
       State copy(game, state.data());
-      check(game.apply(game.self, state.data(), action) == 0, "apply failed");
-      check(game.apply(game.self, copy.data(), action) == 0 && copy == state, "a copy goes on differently");
+      check(state.apply(action) && copy.apply(action), "apply failed");
+      check(is_same(game, copy.data(), state.data()), "a copy goes on differently");
     }
   }
   check(symmetries_tried.size() == num_first_symmetries, "the first position has not the symmetries it should have");
@@ -260,6 +207,16 @@ void test_options() {
   refuses("gomoku", {{"size", int64_t{20}}});
   refuses("gomoku", {{"rule", std::string("renju")}});
   refuses("gomoku", {{"rule", int64_t{0}}});
+  for (const int64_t bad : {int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{1001}, int64_t{1} << 32, kHuge, -kHuge}) {
+    refuses("pig", {{"target", bad}});
+    refuses("azul", {{"players", bad}});
+    if (bad != 1) refuses("azul", {{"max_rounds", bad}});
+  }
+  refuses("pig", {{"target", std::string("100")}});
+  refuses("backgammon", {{"scoring", std::string("cube")}});
+  refuses("backgammon", {{"scoring", int64_t{1}}});
+  refuses("azul", {{"players", int64_t{5}}});
+  refuses("azul", {{"scoring", std::string("points")}});
 }
 
 }  // namespace

@@ -9,98 +9,14 @@
 
 #include "census.h"
 #include "check.h"
-#include "dice.h"
 #include "forest.h"
+#include "forest_law.h"
 #include "games/builtin.h"
 #include "positions.h"
-#include "trap_game.h"
 
 using namespace windrow;
 
 namespace {
-
-std::vector<float> make_buffer(const Forest& forest, int32_t max_leaves) {
-  return std::vector<float>(static_cast<size_t>(forest.rows_needed(max_leaves)) *
-                            static_cast<size_t>(forest.game().observation_floats));
-}
-
-void answer(Forest& forest, Batch& batch) {
-  const GameTable& game = forest.game();
-  std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
-  forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
-  const Evaluation found = evaluate(game, states.data(), batch.num_rows);
-  forest.complete(batch, found.logits.data(), found.values.data());
-}
-
-void search(Forest& forest, int32_t tree) {
-  std::vector<float> observations = make_buffer(forest, 1);
-  for (;;) {
-    Batch& batch = forest.select(1, tree, tree + 1, false, observations.data());
-    if (batch.num_rows == 0) return;
-    answer(forest, batch);
-  }
-}
-
-// A root where the game fails. By advance: the tree stays what it was. By reset: it may also be without a root, until
-// the next reset. Other trees notice nothing.
-void test_faulty_roots() {
-  TrapRules rules;
-  rules.traps_per_1024 = 300;
-  const GameTable game = TrapGame::table(rules);
-  ForestOptions options;
-  options.max_memory = size_t{1} << 24;
-  int32_t num_resets = 0, num_advances = 0;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    scene() = "faulty roots, seed " + std::to_string(seed);
-    Dice dice(seed);
-    Forest forest(game, 2, options);
-    rules.is_armed = false;
-    const State start = random_state(game, dice, 3);
-    for (const int32_t tree : {0, 1}) forest.reset(tree, start.data());
-    const int64_t num_simulations = dice.below(4);
-    forest.begin(0, 2, num_simulations, 0);
-    for (const int32_t tree : {0, 1}) search(forest, tree);
-    const TreeRecord before = record(game, forest.tree(0)), other = record(game, forest.tree(1));
-
-    rules.is_armed = true;
-    State bad = start;
-    const int32_t action = dice.one_of(forest.tree(0).actions(forest.tree(0).node(forest.tree(0).root())));
-    const int32_t code = game.apply(game.self, bad.data(), action);
-    const auto fault = TrapGame::fault_at(rules, *static_cast<const TrapGame::State*>(bad.data()));
-    if (fault != TrapGame::Fault::kSound) {
-      if (code == 0) {
-        ++num_resets;
-        check_throws<GameFault>([&] { forest.reset(0, bad.data()); }, "a faulty root is planted");
-        rules.is_armed = false;
-        if (forest.tree(0).is_planted()) {
-          check(record(game, forest.tree(0)) == before, "a reset that fails changes the tree");
-        } else {
-          check(!forest.has_work(0, 1), "a tree without a root has work");
-          forest.reset(0, start.data());
-          forest.begin(0, 1, num_simulations, 0);
-          search(forest, 0);
-          check(record(game, forest.tree(0)) == before, "a tree that is planted again is not the same");
-        }
-        rules.is_armed = true;
-      }
-      if (forest.tree(0).find(std::vector<int32_t>{action}) == kNone) {
-        ++num_advances;
-        const auto error = check_throws<GameFault>([&] { forest.advance(0, action); }, "the root is moved to a fault");
-        check(error.tree == 0 && error.actions == std::vector<int32_t>{action}, "a fault names another position");
-        check(record(game, forest.tree(0)) == before, "an advance that fails changes the tree");
-      }
-    }
-    rules.is_armed = false;
-    check(record(game, forest.tree(1)) == other, "a fault in one tree changes another");
-    forest.begin(0, 2, 30, 1);
-    for (const int32_t tree : {0, 1}) {
-      search(forest, tree);
-      check_tree(game, forest.tree(tree));
-      check(!forest.has_work(tree, tree + 1), "a tree is not usable after a fault");
-    }
-  }
-  check(num_resets > 10 && num_advances > 10, "no fault was met");
-}
 
 // Verbs on a tree that has no root yet are refused or find nothing to do.
 void test_unplanted() {
@@ -116,7 +32,7 @@ void test_unplanted() {
       [&] {
         Batch& batch = forest.select(8, 0, 2, false, observations.data());
         check(batch.num_rows <= 1, "a tree without a root has a leaf");
-        if (batch.num_rows > 0) answer(forest, batch);
+        if (batch.num_rows > 0) complete(forest, batch);
       },
   };
   for (const std::function<void()>& verb : verbs) {
@@ -129,7 +45,7 @@ void test_unplanted() {
   for (const int32_t tree : {0, 1}) {
     forest.reset(tree, State(named->table()).data());
     forest.begin(tree, tree + 1, 20, 0);
-    search(forest, tree);
+    search_plainly(forest, tree);
     check_tree(named->table(), forest.tree(tree));
     check(forest.tree(tree).counters.simulations == 20, "a budget was not spent");
   }
@@ -141,25 +57,38 @@ struct TwoDoors {
     GameTable game{};
     game.abi_version = kGameAbiVersion;
     game.num_players = 1;
+    game.num_values = 1;
     game.num_actions = 2;
     game.max_legal_actions = 2;
     game.state_bytes = 8;
     game.observation_floats = 1;
     game.num_symmetries = 1;
-    game.initial_state = [](void*, void* state) { *static_cast<int64_t*>(state) = 0; };
+    game.initial_state = [](void*, void* state) {
+      *static_cast<int64_t*>(state) = 0;
+      return int32_t{0};
+    };
     game.to_play = [](void*, const void* state) { return at(state) < 0 ? kTerminal : 0; };
     game.legal_actions = [](void*, const void*, int32_t* actions) {
       actions[0] = 0;
       actions[1] = 1;
       return 2;
     };
-    game.apply = [](void*, void* state, int32_t action) {
+    game.apply = [](void*, void* state, int64_t action) {
       *static_cast<int64_t*>(state) = action == 0 ? -1 : at(state) + 1;
       return 0;
     };
-    game.returns = [](void*, const void*, float* values) { values[0] = 0.0f; };
-    game.observe = [](void*, const void* state, float* row) { row[0] = static_cast<float>(at(state)); };
-    game.hash = [](void*, const void* state, uint64_t* hash) { hash[0] = hash[1] = static_cast<uint64_t>(at(state)); };
+    game.returns = [](void*, const void*, float* values) {
+      values[0] = 0.0f;
+      return int32_t{0};
+    };
+    game.observe = [](void*, const void* state, float* row) {
+      row[0] = static_cast<float>(at(state));
+      return int32_t{0};
+    };
+    game.hash = [](void*, const void* state, uint64_t* hash) {
+      hash[0] = hash[1] = static_cast<uint64_t>(at(state));
+      return int32_t{0};
+    };
     return game;
   }
   static int64_t at(const void* state) { return *static_cast<const int64_t*>(state); }
@@ -177,11 +106,11 @@ void test_marks(int32_t leaves_per_tree, InFlight rule) {
   forest.reset(0, State(game).data());
   forest.begin(0, 1, 400000, 0);
   std::vector<float> observations = make_buffer(forest, 1);
-  const auto complete = [&](Batch& batch) {
+  const auto answer = [&](Batch& batch) {
     const std::vector<float> zeros(static_cast<size_t>(batch.num_rows) * 2, 0.0f);
     forest.complete(batch, zeros.data(), zeros.data());
   };
-  complete(forest.select(1, 0, 1, true, observations.data()));
+  answer(forest.select(1, 0, 1, true, observations.data()));
   Batch& waiting = forest.select(1, 0, 1, true, observations.data());
   check(waiting.num_rows >= 1, "nothing is selected");
   const Tree& tree = forest.tree(0);
@@ -192,7 +121,7 @@ void test_marks(int32_t leaves_per_tree, InFlight rule) {
     check(root.in_flight == sum(edges_of(tree, root).in_flight), "a mark has run over");
     if (batch.is_out) forest.cancel(batch);
   }
-  complete(waiting);
+  answer(waiting);
   check(tree.count_in_flight() == 0, "marks are left behind");
 }
 
@@ -206,12 +135,12 @@ void test_stop() {
   for (int32_t tree = 0; tree < 3; ++tree) forest.reset(tree, State(named->table()).data());
   forest.begin(0, 3, 100, 0);
   std::vector<float> observations = make_buffer(forest, 8);
-  for (int32_t i = 0; i < 10; ++i) answer(forest, forest.select(8, 0, 3, false, observations.data()));
+  for (int32_t i = 0; i < 10; ++i) complete(forest, forest.select(8, 0, 3, false, observations.data()));
   Batch& first = forest.select(4, 0, 3, false, observations.data());
   Batch& second = forest.select(4, 0, 3, false, observations.data());
   check(first.is_out && second.is_out, "nothing is selected");
   forest.stop();
-  answer(forest, first);
+  complete(forest, first);
   forest.cancel(second);
   check(!forest.has_work(0, 3), "a search that was stopped goes on after cancel");
   check(forest.select(8, 0, 3, false, observations.data()).num_rows == 0, "a search that was stopped selects leaves");
@@ -248,23 +177,46 @@ void test_refused() {
   for (int32_t tree = 0; tree < 10; ++tree) {
     ten.reset(tree, State(named->table()).data());
     ten.begin(tree, tree + 1, 5, 0);
-    search(ten, tree);
+    search_plainly(ten, tree);
     check_tree(named->table(), ten.tree(tree));
     check(ten.tree(tree).is_full() && ten.tree(tree).num_expanded() == 1, "the root alone does not fit exactly");
   }
   check(ten.bytes() == kSmallest, "bytes are not what the trees take");
-  GameTable misaligned = named->table();
-  misaligned.state_bytes = 20;
-  check_throws<std::invalid_argument>([&] { Forest(misaligned, 1, {}); }, "a state that is not whole words");
-  GameTable old = named->table();
-  old.abi_version = 0;
-  check_throws<std::invalid_argument>([&] { Forest(old, 1, {}); }, "a game of another version");
+}
+
+// Facts of a game that cannot be.
+void test_refused_games() {
+  scene() = "games that cannot be";
+  const auto named = make_builtin("tictactoe", {});
+  const auto refuses = [&](const char* what, void (*change)(GameTable&)) {
+    GameTable game = named->table();
+    change(game);
+    check_throws<std::invalid_argument>([&] { Forest(game, 1, {}); }, what);
+  };
+  refuses("a state that is not whole words", [](GameTable& game) { game.state_bytes = 20; });
+  refuses("a game of another version", [](GameTable& game) { game.abi_version = kGameAbiVersion - 1; });
+  refuses("a game of nobody", [](GameTable& game) { game.num_players = 0; });
+  refuses("a game of too many", [](GameTable& game) { game.num_players = game.num_values = kMaxPlayers + 1; });
+  refuses("a game of three with one value", [](GameTable& game) { game.num_players = 3; });
+  refuses("a game of two with three values", [](GameTable& game) { game.num_values = 3; });
+  refuses("a game without values", [](GameTable& game) { game.num_values = 0; });
+  refuses("more actions than edges can be numbered",
+          [](GameTable& game) { game.num_actions = game.max_legal_actions = 70000; });
+  refuses("no legal actions", [](GameTable& game) { game.max_legal_actions = 0; });
+  refuses("more legal actions than actions", [](GameTable& game) { game.max_legal_actions = game.num_actions + 1; });
+  refuses("outcomes that nobody lists", [](GameTable& game) { game.max_outcomes = 6; });
+  refuses("a list of outcomes without a length",
+          [](GameTable& game) { game.chance_outcomes = [](void*, const void*, int32_t*, double*) { return 0; }; });
+  refuses("more outcomes than edges can be numbered", [](GameTable& game) {
+    game.chance_outcomes = [](void*, const void*, int32_t*, double*) { return 0; };
+    game.max_outcomes = 65536;
+  });
+  // Sixteen are not too many, and two may have values of their own.
   GameTable crowd = named->table();
-  crowd.num_players = 3;
-  check_throws<std::invalid_argument>([&] { Forest(crowd, 1, {}); }, "a game of three");
-  GameTable vast = named->table();
-  vast.num_actions = vast.max_legal_actions = 70000;
-  check_throws<std::invalid_argument>([&] { Forest(vast, 1, {}); }, "more actions than edges can be numbered");
+  crowd.num_players = crowd.num_values = kMaxPlayers;
+  Forest(crowd, 1, {});
+  crowd.num_players = crowd.num_values = 2;
+  Forest(crowd, 1, {});
 }
 
 // The largest policy that is allowed: one node needs megabytes.
@@ -283,7 +235,7 @@ void test_many_actions() {
   Forest forest(game, 1, options);
   forest.reset(0, State(game).data());
   forest.begin(0, 1, 100, 0);
-  search(forest, 0);
+  search_plainly(forest, 0);
   check_tree(game, forest.tree(0));
   check(forest.tree(0).is_full() && forest.tree(0).num_nodes() > 2, "eight megabytes are not full");
   check(forest.tree(0).count_in_flight() == 0, "marks are left behind");
@@ -298,8 +250,7 @@ void test_ends_without_rows() {
   const GameTable& game = named->table();
   State state(game);
   // One square is left; whoever takes it ends the game.
-  for (const int32_t action : {0, 1, 2, 4, 3, 5, 7, 6})
-    check(game.apply(game.self, state.data(), action) == 0, "apply");
+  for (const int32_t action : {0, 1, 2, 4, 3, 5, 7, 6}) check(state.apply(action), "apply failed");
   check(game.to_play(game.self, state.data()) != kTerminal, "the game is over too early");
   constexpr int32_t kTrees = 6;
   Forest forest(game, kTrees, {});
@@ -309,7 +260,7 @@ void test_ends_without_rows() {
   for (;;) {
     Batch& batch = forest.select(1, 0, kTrees, false, observations.data());
     if (batch.num_rows == 0) break;
-    answer(forest, batch);
+    complete(forest, batch);
   }
   for (int32_t tree = 0; tree < kTrees; ++tree) {
     check(forest.tree(tree).counters.simulations == 20, "nothing is out, a batch has no rows, and there is work left");
@@ -321,7 +272,6 @@ void test_ends_without_rows() {
 // With a number, only that test.
 int main(int argc, char** argv) {
   const std::vector<std::function<void()>> tests = {
-      test_faulty_roots,
       test_unplanted,
       [] {
         for (const InFlight rule : {InFlight::kVisits, InFlight::kLoss, InFlight::kDilute}) {
@@ -329,6 +279,7 @@ int main(int argc, char** argv) {
         }
       },
       test_refused,
+      test_refused_games,
       test_stop,
       test_many_actions,
       test_ends_without_rows,

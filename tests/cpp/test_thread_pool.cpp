@@ -12,10 +12,13 @@
 #include "check.h"
 #include "dice.h"
 #include "forest.h"
-#include "games/builtin.h"
+#include "forest_law.h"
+#include "kinds_of_games.h"
 #include "positions.h"
 #include "thread_pool.h"
 #include "trap_game.h"
+#include "trap_words.h"
+#include "tree_record.h"
 
 using namespace windrow;
 
@@ -109,21 +112,15 @@ void test_lifetime() {
   }
 }
 
-struct Out {
-  Batch* batch;
-  Evaluation answer;
-};
-
 // Two moves of every tree, `num_out` batches out at a time.
 std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int32_t num_threads, int32_t num_out,
                                int32_t max_leaves) {
   constexpr int32_t kTrees = 64;
   options.num_threads = num_threads;
   Forest forest(game, kTrees, options);
-  Dice dice(5);
-  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 4).data());
-  std::vector<float> observations(static_cast<size_t>(forest.rows_needed(max_leaves)) *
-                                  static_cast<size_t>(game.observation_floats));
+  Dice dice(5), order(6);
+  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_decision(game, dice, 4).data());
+  std::vector<float> observations = make_buffer(forest, max_leaves);
   for (uint32_t move = 0; move < 2; ++move) {
     forest.begin(0, kTrees, 50, move);
     std::vector<Out> out;
@@ -135,13 +132,11 @@ std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int
           if (!out.empty() || !forest.has_work(0, kTrees)) break;
           continue;
         }
-        std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
-        forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
-        out.push_back({&batch, evaluate(game, states.data(), batch.num_rows)});
+        out.push_back(take_out(game, forest, batch));
       }
       if (out.empty()) break;
       // Not in the order in which they went out.
-      const size_t index = static_cast<size_t>(dice.below(static_cast<int64_t>(out.size())));
+      const size_t index = static_cast<size_t>(order.below(static_cast<int64_t>(out.size())));
       forest.complete(*out[index].batch, out[index].answer.logits.data(), out[index].answer.values.data());
       out.erase(out.begin() + static_cast<int64_t>(index));
     }
@@ -150,6 +145,7 @@ std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int
     for (int32_t tree = 0; tree < kTrees; ++tree) {
       const std::vector<int32_t> line = forest.tree(tree).principal_variation();
       if (!line.empty()) forest.advance(tree, line.front());
+      leave_chance(forest, tree, dice);
     }
   }
   std::vector<TreeRecord> found;
@@ -162,62 +158,78 @@ std::vector<TreeRecord> search(const GameTable& game, ForestOptions options, int
 }
 
 void test_forest() {
-  TrapRules trap;
-  const auto connect4 = make_builtin("connect4", {});
-  const auto othello = make_builtin("othello", {});
-  for (const GameTable& game : {connect4->table(), TrapGame::table(trap), othello->table()}) {
+  KindsOfGames games;
+  for (const TrapKind& kind : trap_kinds()) games.add_trap(kind);
+  games.add("connect4", {});
+  games.add("othello", {});
+  games.add_chance();
+  for (const auto& [name, game] : games.all) {
     ForestOptions options;
     options.leaves_per_tree = 4;
     options.dirichlet_fraction = 0.25f;
+    options.max_memory = size_t{1} << 26;
+    scene() = name;
     const std::vector<TreeRecord> want = search(game, options, 1, 1, 4096);
     for (const int32_t num_threads : {2, 4}) {
       for (const int32_t num_out : {1, 3}) {
-        scene() = std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
+        scene() = name + ", " + std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
         check(search(game, options, num_threads, num_out, 64) == want, "threads or batches change the result");
       }
     }
   }
+  for (const std::unique_ptr<TrapRules>& rules : games.traps) check(rules->num_owners == 0, "a state is left");
 }
 
-// Games that fail in the middle of a parallel select.
-void test_forest_faults() {
-  scene() = "faults in a forest";
+// Games that fail in the middle of a parallel select, each thread with reasons of its own.
+void test_forest_faults(const TrapKind& kind) {
+  scene() = "faults in a forest, " + kind.name;
   constexpr int32_t kTrees = 64;
-  TrapRules trap;
-  trap.traps_per_1024 = 3;
-  const GameTable game = TrapGame::table(trap);
-  ForestOptions options;
-  options.leaves_per_tree = 4;
-  options.num_threads = 4;
-  Forest forest(game, kTrees, options);
-  Dice dice(6);
-  for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 3).data());
-  forest.begin(0, kTrees, 100, 0);
-  std::vector<float> observations(static_cast<size_t>(forest.rows_needed(256)) * 3);
-  int32_t num_faults = 0;
-  while (forest.has_work(0, kTrees)) {
-    trap.is_armed = dice.one_in(2);
-    try {
-      Batch& batch = forest.select(256, 0, kTrees, false, observations.data());
-      if (batch.num_rows == 0) continue;
-      std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * 2);
-      forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
-      const Evaluation answer = evaluate(game, states.data(), batch.num_rows);
-      forest.complete(batch, answer.logits.data(), answer.values.data());
-    } catch (const GameFault&) {
-      ++num_faults;
-      check(forest.num_batches_out() == 0, "a batch is out after a fault");
-      for (int32_t tree = 0; tree < kTrees; ++tree) {
-        check(forest.tree(tree).count_in_flight() == 0, "marks are left behind after a fault");
+  const std::unique_ptr<TrapRules> trap = make_rules(kind);
+  trap->traps_per_1024 = 20;
+  const GameTable game = TrapGame::table(*trap);
+  {
+    ForestOptions options;
+    options.leaves_per_tree = 4;
+    options.num_threads = 4;
+    options.max_memory = size_t{1} << 26;
+    Forest forest(game, kTrees, options);
+    Dice dice(6);
+    for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_decision(game, dice, 3).data());
+    forest.begin(0, kTrees, 100, 0);
+    std::vector<float> observations = make_buffer(forest, 256);
+    int32_t num_faults = 0;
+    while (forest.has_work(0, kTrees)) {
+      try {
+        Batch* batch = nullptr;
+        {
+          const Armed armed(trap.get(), dice.one_in(2));
+          batch = &forest.select(256, 0, kTrees, false, observations.data());
+        }
+        if (batch->num_rows > 0) complete(forest, *batch);
+      } catch (const GameFault& fault) {
+        ++num_faults;
+        const Tree& at = forest.tree(fault.tree);
+        State state(game, at.state_of(at.root()));
+        for (const int64_t move : fault.moves) check(state.apply(move), "a fault names a position that cannot be");
+        check_words(fault, *trap, state);
+        check(forest.num_batches_out() == 0, "a batch is out after a fault");
+        int64_t num_nodes = 0;
+        for (int32_t tree = 0; tree < kTrees; ++tree) {
+          check(forest.tree(tree).count_in_flight() == 0, "marks are left behind after a fault");
+          num_nodes += count_owners(forest.tree(tree));
+        }
+        if (trap->owns_states) {
+          check(trap->num_owners - State::num_owned() == num_nodes, "not every node owns its state once");
+        }
       }
     }
+    check(num_faults > 0, "no fault was met");
+    for (int32_t tree = 0; tree < kTrees; ++tree) {
+      check_tree(game, forest.tree(tree));
+      check(forest.tree(tree).counters.simulations == 100, "a budget was not spent");
+    }
   }
-  check(num_faults > 0, "no fault was met");
-  trap.is_armed = false;
-  for (int32_t tree = 0; tree < kTrees; ++tree) {
-    check_tree(game, forest.tree(tree));
-    check(forest.tree(tree).counters.simulations == 100, "a budget was not spent");
-  }
+  check(trap->num_owners == 0, "a state is left");
 }
 
 }  // namespace
@@ -228,5 +240,5 @@ int main() {
   test_exceptions();
   test_lifetime();
   test_forest();
-  test_forest_faults();
+  for (const TrapKind& kind : trap_kinds()) test_forest_faults(kind);
 }

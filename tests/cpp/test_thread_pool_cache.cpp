@@ -12,10 +12,12 @@
 #include "check.h"
 #include "dice.h"
 #include "forest.h"
-#include "games/builtin.h"
+#include "forest_law.h"
+#include "kinds_of_games.h"
 #include "positions.h"
 #include "prediction_cache.h"
 #include "trap_game.h"
+#include "tree_record.h"
 
 using namespace windrow;
 
@@ -102,11 +104,6 @@ void test_shared_by_threads() {
 
 // --- Under forests -----------------------------------------------------------------------------------------------
 
-struct Out {
-  Batch* batch;
-  Evaluation answer;
-};
-
 constexpr int32_t kTrees = 32;
 
 // Does to a forest what a search does, with a cache or without. `clumsiness`: one batch in so many is cancelled.
@@ -122,9 +119,10 @@ struct Player {
   int64_t num_rows = 0, num_hits = 0, num_evaluations = 0;
 
   std::vector<TreeRecord> play(uint64_t seed = 5) {
+    options.max_memory = size_t{1} << 26;
     Forest forest(game, kTrees, options, cache);
     Dice dice(seed), luck(seed + 1);
-    for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 4).data());
+    for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_decision(game, dice, 4).data());
     for (uint32_t move = 0; move < 3; ++move) {
       forest.begin(0, kTrees, num_simulations, move);
       grow(forest, luck);
@@ -136,6 +134,7 @@ struct Player {
         if (root.kind != NodeKind::kOver) check(counters.simulations == num_simulations, "a budget was not spent");
         const std::vector<int32_t> line = forest.tree(tree).principal_variation();
         if (move < 2 && !line.empty()) forest.advance(tree, line.front());
+        leave_chance(forest, tree, dice);
       }
     }
     std::vector<TreeRecord> found;
@@ -170,7 +169,7 @@ struct Player {
           continue;
         }
         num_rows += batch.num_rows;
-        out.push_back({&batch, answer_of(forest, batch)});
+        out.push_back(take_out(game, forest, batch));
       }
       if (out.empty()) break;
       const size_t index = static_cast<size_t>(luck.below(static_cast<int64_t>(out.size())));
@@ -183,19 +182,24 @@ struct Player {
     }
     check(!forest.has_work(0, kTrees), "a search ends with work left");
   }
-
-  Evaluation answer_of(const Forest& forest, const Batch& batch) const {
-    std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * static_cast<size_t>(game.state_bytes) / 8);
-    forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
-    return evaluate(game, states.data(), batch.num_rows);
-  }
 };
 
 struct Games {
-  TrapRules trap;
-  std::unique_ptr<NamedGame> connect4 = make_builtin("connect4", {});
-  std::unique_ptr<NamedGame> othello = make_builtin("othello", {});
-  std::vector<GameTable> tables() { return {connect4->table(), TrapGame::table(trap), othello->table()}; }
+  KindsOfGames kinds;
+  Games() {
+    kinds.add("connect4", {});
+    kinds.add_trap(trap_kinds()[0]);
+    kinds.add("othello", {});
+    kinds.add_trap({.name = "listed, owned", .chance = TrapRules::Chance::kListed, .owns_states = true});
+    kinds.add_trap(
+        {.name = "three, sampled", .num_players = 3, .num_values = 3, .chance = TrapRules::Chance::kSampled});
+    kinds.add("azul", {{"players", int64_t{3}}});
+  }
+  std::vector<GameTable> tables() {
+    std::vector<GameTable> found;
+    for (const auto& [name, game] : kinds.all) found.push_back(game);
+    return found;
+  }
 };
 
 // Threads, batches out, and caches that hold everything or next to nothing: always the trees of a forest without one.
@@ -211,7 +215,7 @@ void test_forest() {
       for (const size_t cache_bytes : {size_t{1} << 14, size_t{1} << 22}) {
         for (const int32_t num_threads : {1, 2, 4}) {
           for (const int32_t num_out : {1, 3}) {
-            if (num_threads == 1 && num_out == 3) continue;
+            if ((num_threads == 2) != (num_out == 3)) continue;
             scene() = std::to_string(leaves) + " leaves, " + std::to_string(cache_bytes) + " bytes, " +
                       std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
             options.num_threads = num_threads;
@@ -302,7 +306,7 @@ void test_known_roots_keep_to_the_rows() {
 // Two forests with two threads each, in two threads, on one cache.
 void test_two_forests_share_a_cache() {
   Games games;
-  const GameTable game = games.connect4->table();
+  const GameTable game = games.tables()[0];
   ForestOptions options;
   options.leaves_per_tree = 4;
   options.num_threads = 2;
@@ -325,33 +329,33 @@ void test_two_forests_share_a_cache() {
 }
 
 // Games that fail in the middle of a parallel select, while leaves that the cache knows are held.
-void test_faults() {
-  scene() = "faults";
-  TrapRules trap;
-  trap.traps_per_1024 = 3;
-  const GameTable game = TrapGame::table(trap);
+void test_faults(const TrapKind& kind) {
+  scene() = "faults, " + kind.name;
+  const std::unique_ptr<TrapRules> trap = make_rules(kind);
+  trap->traps_per_1024 = 60;
+  const GameTable game = TrapGame::table(*trap);
   ForestOptions options;
   options.leaves_per_tree = 4;
   options.num_threads = 4;
+  options.max_memory = size_t{1} << 26;
   const auto cache = std::make_shared<PredictionCache>(size_t{1} << 18, false);
   std::vector<TreeRecord> want;
   for (const bool is_armed : {false, true, true}) {
     Forest forest(game, kTrees, options, cache);
     Dice dice(6);
-    trap.is_armed = false;
-    for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_state(game, dice, 3).data());
+    for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, random_decision(game, dice, 3).data());
     forest.begin(0, kTrees, 100, 0);
-    std::vector<float> observations(static_cast<size_t>(forest.rows_needed(4096)) * 3);
-    int32_t num_faults = 0;
+    std::vector<float> observations = make_buffer(forest, 4096);
+    int32_t num_faults = 0, num_calls = 0;
     while (forest.has_work(0, kTrees)) {
-      trap.is_armed = is_armed && dice.one_in(2);
       try {
-        Batch& batch = forest.select(4096, 0, kTrees, false, observations.data());
-        if (batch.num_rows == 0) continue;
-        std::vector<uint64_t> states(static_cast<size_t>(batch.num_rows) * 2);
-        forest.copy_states(batch, reinterpret_cast<std::byte*>(states.data()));
-        const Evaluation answer = evaluate(game, states.data(), batch.num_rows);
-        forest.complete(batch, answer.logits.data(), answer.values.data());
+        Batch* batch = nullptr;
+        {
+          // The first time too: what the cache knows needs few calls.
+          const Armed armed(trap.get(), is_armed && num_calls++ % 2 == 0);
+          batch = &forest.select(4096, 0, kTrees, false, observations.data());
+        }
+        if (batch->num_rows > 0) complete(forest, *batch);
       } catch (const GameFault&) {
         ++num_faults;
         check(forest.num_batches_out() == 0, "a batch is out after a fault");
@@ -361,7 +365,6 @@ void test_faults() {
       }
     }
     check((num_faults > 0) == is_armed, "no fault was met, or one that was not there");
-    trap.is_armed = false;
     std::vector<TreeRecord> found;
     for (int32_t tree = 0; tree < kTrees; ++tree) {
       check_tree(game, forest.tree(tree));
@@ -371,6 +374,7 @@ void test_faults() {
     if (want.empty()) want = found;
     check(found == want, "faults have changed the result");
   }
+  check(trap->num_owners == 0, "a state is left");
 }
 
 }  // namespace
@@ -381,6 +385,6 @@ int main() {
   test_cancelled_batches();
   test_overlapping_rounds();
   test_two_forests_share_a_cache();
-  test_faults();
+  for (const TrapKind& kind : trap_kinds()) test_faults(kind);
   test_known_roots_keep_to_the_rows();
 }

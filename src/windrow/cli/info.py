@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_facts, print_json, print_table
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
+from windrow.play.specs import parse_game
 from windrow.search.memory import spare_memory
 
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -22,6 +23,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "int8": ("openvino", "nncf"),
     "jax": ("jax",),
     "numba": ("numba",),
+    "openspiel": ("open_spiel",),
+    "pettingzoo": ("pettingzoo",),
     "ray": ("ray",),
     "web": ("fastapi", "uvicorn"),
     "cli": ("typer", "rich"),
@@ -31,11 +34,28 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog=examples("windrow info", "windrow info --json # to put into a bug report"))(info)
+    app.command(
+        epilog=examples(
+            "windrow info",
+            "windrow info --json # to put into a bug report",
+            "windrow info --memory gomoku --sims 400 --trees 512 # what the tensor engine will need",
+        )
+    )(info)
 
 
-def info(as_json: JsonOption = False) -> None:
+def info(
+    game: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="GAME", help="Say instead what trees of this game need on a GPU."),
+    ] = None,
+    sims: Annotated[int, typer.Option("--sims", "-n", help="With --memory: simulations per search.", min=1)] = 400,
+    trees: Annotated[int, typer.Option("--trees", help="With --memory: games searched at once.", min=1)] = 1024,
+    as_json: JsonOption = False,
+) -> None:
     """Show versions, devices, threads, extras that are installed, and where things are kept."""
+    if game is not None:
+        _print_memory(game, sims, trees, as_json=as_json)
+        return
     document = collect()
     if as_json:
         print_json(document)
@@ -50,6 +70,26 @@ def info(as_json: JsonOption = False) -> None:
     print()
     backends = [(name, "usable" if reason is None else reason) for name, reason in document["backends"].items()]
     print_table(("backend", "<state"), backends)
+
+
+def _print_memory(game: str, sims: int, trees: int, *, as_json: bool) -> None:
+    """What the tensor engine would take, before it takes it."""
+    from windrow.tensor import make_game, memory_needed
+
+    rules = parse_game(game)
+    needed = memory_needed(make_game(rules.name, **rules.options), sims, trees)
+    document = {"game": repr(rules), "num_simulations": sims, "num_trees": trees, "bytes": needed}
+    if as_json:
+        print_json({**document, "bytes_per_tree": needed // trees, "gpu": _gpus()})
+        return
+    print_facts(
+        {
+            "trees": f"{trees:,} of {rules!r}, {sims:,} simulations each",
+            "needed": f"{needed / 2**30:.2f} GiB on the GPU, {needed / trees / 2**10:.0f} KiB a tree",
+            "besides": "the network and its activations",
+            "GPU": _gpus(),
+        }
+    )
 
 
 def collect() -> dict[str, Any]:
