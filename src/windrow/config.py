@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from windrow.errors import ConfigError
 from windrow.settings import Settings
 
-EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized"]
+EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
@@ -81,16 +81,33 @@ class SearchConfig(Settings):
 
     engine: EngineName = "auto"
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
-    of many trees at a time. "auto" chooses; `stats.engine` says what."""
+    of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
+    evaluations. "auto" chooses one of the first three; `stats.engine` says what."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
+    trees_per_root: int = 1
+    """Independent trees that every root is searched with (root-parallel). Each has a share of the budget and noise of
+    its own, and their visits are added; so one position can keep several workers busy, at some cost in depth."""
     max_batch: int | None = None
     """Most rows in one call of the evaluator. None: no limit."""
     pipeline: int | None = None
-    """Batches that are out at once in the vectorized engine, so that selection goes on during inference. None: 2 if the
-    evaluator works asynchronously and there are thousands of leaves, else 1."""
+    """Batches that are out at once in the vectorized engine, so that selection goes on during inference; in the
+    multiprocess engine, those of one worker. None: 2 if the evaluator works asynchronously and there are thousands of
+    leaves, else 1; in the multiprocess engine 2."""
     num_threads: int | None = None
     """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
+    num_workers: int | None = None
+    """Processes that grow trees in the multiprocess engine; a worker has at least one tree. None: one per core."""
+    max_wait_ms: float = 1.0
+    """Longest that the leaves of a worker wait for those of others, so that they are evaluated together. Nobody waits
+    once all workers do."""
+    max_inflight_batches: int | None = None
+    """Batches with the evaluator at once in the multiprocess engine. None: as many as the evaluator likes."""
+    max_restarts: int = 2
+    """Workers that died which are replaced in one search; one more ends it with an error."""
+    worker_timeout_s: float | None = 60.0
+    """Seconds without a sign after which a worker is taken to hang in the game, which ends the search with an error.
+    More than the game takes for a round of all trees of a worker. None: no limit."""
     seed: int = 0
     """Key of all random numbers: with the same seed, the same searches give the same results."""
     random_key: RandomKey = "tree"
@@ -110,6 +127,12 @@ class SearchConfig(Settings):
         self._check_integer("max_batch", 1, 2**31 - 1, is_optional=True)
         self._check_integer("pipeline", 1, 64, is_optional=True)
         self._check_integer("num_threads", 1, 1024, is_optional=True)
+        self._check_integer("trees_per_root", 1, 65536)
+        self._check_integer("num_workers", 1, 1024, is_optional=True)
+        self._check_number("max_wait_ms", 0.0, 1e6)
+        self._check_integer("max_inflight_batches", 1, 64, is_optional=True)
+        self._check_integer("max_restarts", 0, 2**31 - 1)
+        self._check_number("worker_timeout_s", 1e-3, 1e9, is_optional=True)
         self._check_integer("seed", 0, 2**64 - 1)
         self._check_number("c_puct", 0.0, 1e6)
         self._check_number("virtual_loss", 0.0, 1e6)
@@ -134,6 +157,8 @@ class SearchConfig(Settings):
             raise ConfigError("the Gumbel root has noise of its own: set gumbel_scale instead of dirichlet_fraction")
         if self.root == "gumbel" and self.num_simulations is None:
             raise ConfigError("the Gumbel root divides a budget: set num_simulations")
+        if self.root == "gumbel" and self.trees_per_root > 1:
+            raise ConfigError("the Gumbel root divides one tree's budget: set trees_per_root=1")
         if self.engine == "sequential" and self.leaves_per_tree not in (None, 1):
             raise ConfigError(
                 f"the sequential engine has one leaf in flight, not leaves_per_tree={self.leaves_per_tree}: "

@@ -169,7 +169,8 @@ def profile_search(
     with Search(game, recorder, config) as search:
         stats = search.run(list(states), num_simulations=min(8, config.num_simulations or 8))[0].stats
         recorder.rows.clear()
-        places = stats.num_trees * stats.leaves_per_tree if stats.engine == "vectorized" else stats.leaves_per_tree
+        has_all_trees = stats.engine in ("vectorized", "multiprocess")
+        places = stats.num_trees * stats.leaves_per_tree if has_all_trees else stats.leaves_per_tree
         places = max(1, -(-places // stats.pipeline))
         places = min(places, config.max_batch or places)
         if not is_network:

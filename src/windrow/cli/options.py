@@ -89,7 +89,7 @@ EngineOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="auto, sequential, batched or vectorized.",
+        help="auto, sequential, batched, vectorized or multiprocess.",
         autocompletion=complete_engine,
         rich_help_panel="Search",
     ),
@@ -106,6 +106,10 @@ MaxBatchOption: TypeAlias = Annotated[
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None, typer.Option("--threads", help="Threads that grow trees.", rich_help_panel="Search")
+]
+WorkersOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes of the multiprocess engine.", min=1, rich_help_panel="Search"),
 ]
 SetOption: TypeAlias = Annotated[
     list[str] | None,

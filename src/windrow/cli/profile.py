@@ -19,6 +19,7 @@ from windrow.cli.options import (
     SetOption,
     SimsOption,
     ThreadsOption,
+    WorkersOption,
     complete_evaluator,
     examples,
     search_config,
@@ -26,6 +27,7 @@ from windrow.cli.options import (
 from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
 from windrow.play.specs import parse_game
+from windrow.search import SearchStats
 
 _BAR_WIDTH = 30
 
@@ -38,6 +40,7 @@ def register(app: typer.Typer) -> None:
             "windrow profile connect4 --evaluator runs/c4 --trees 256 --threads 2",
             "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
             "windrow profile connect4 --evaluator uniform # what the trees alone cost",
+            "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what workers wait for",
         )
     )(profile)
 
@@ -60,6 +63,7 @@ def profile(
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
     threads: ThreadsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = "auto",
     settings: SetOption = None,
     seed: SeedOption = 0,
@@ -75,6 +79,7 @@ def profile(
         leaves_per_tree=leaves,
         max_batch=max_batch,
         num_threads=threads,
+        num_workers=workers,
     )
     with stderr().status("loading"):
         batch = trees * (leaves or 1)
@@ -89,7 +94,8 @@ def profile(
     facts = {
         "evaluator": chosen.label,
         "engine": f"{stats.engine}, {stats.num_trees} trees, {stats.leaves_per_tree} leaves per tree, "
-        f"{stats.num_threads} threads, {stats.pipeline} batches out",
+        f"{stats.num_threads} threads, {stats.pipeline} batches out"
+        + (f", {stats.num_workers} workers" if stats.num_workers else ""),
         "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
         f"{stats.simulations_per_second:,.0f} per second",
         "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
@@ -106,12 +112,34 @@ def profile(
         for name, seconds in found.stages().items()
     ]
     print_table(("stage", "seconds", "share", "<"), rows)
+    if stats.workers:
+        print()
+        _print_workers(stats)
     print()
     bars = found.fill_histogram()
     most = max(bars)
     fills = [(f"to {10 * (index + 1)}%", f"{count:,}", _bar(count / max(most, 1))) for index, count in enumerate(bars)]
     print_table(("batch fill", "calls", "<"), fills)
     stdout().print(f"\n[bold]Advice[/bold]  {found.advice()}")
+
+
+def _print_workers(stats: SearchStats) -> None:
+    rows = [
+        (
+            f"{number}",
+            f"{worker.simulations:,}",
+            f"{worker.rows / max(worker.requests, 1):.1f}",
+            *(f"{1e3 * seconds:.1f}" for seconds in (worker.wait_s, worker.inference_s, worker.transport_s)),
+            f"{1e6 * worker.transport_s / max(worker.rows, 1):.2f}",
+        )
+        for number, worker in enumerate(stats.workers)
+    ]
+    header = ("worker", "simulations", "rows a request", "waiting ms", "inference ms", "transport ms", "us a row")
+    print_table(header, rows)
+    print(
+        f"queue: {stats.queue_depth:.1f} rows when a batch was sent, at most {stats.max_queue_depth}; "
+        f"server idle {stats.server_idle_s / max(stats.total_s, 1e-9):.1%}"
+    )
 
 
 def _bar(share: float) -> str:

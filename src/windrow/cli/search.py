@@ -23,6 +23,7 @@ from windrow.cli.options import (
     SetOption,
     SimsOption,
     ThreadsOption,
+    WorkersOption,
     examples,
     search_config,
 )
@@ -67,6 +68,7 @@ def search(
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
     threads: ThreadsOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = "auto",
     settings: SetOption = None,
     seed: SeedOption = 0,
@@ -88,6 +90,7 @@ def search(
         leaves_per_tree=leaves,
         max_batch=max_batch,
         num_threads=threads,
+        num_workers=workers,
         seed=seed,
     )
     chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=leaves or 8)

@@ -11,9 +11,11 @@ import typer
 from windrow.cli.evaluation import make_evaluator
 from windrow.cli.options import (
     BackendOption,
+    EngineOption,
     GameArgument,
     JsonOption,
     SeedOption,
+    WorkersOption,
     complete_evaluator,
     examples,
     read_settings,
@@ -29,6 +31,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "windrow selfplay connect4 --evaluator runs/c4 --games 500",
             "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
+            "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game in Python, on four cores",
             "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
             "windrow selfplay connect4 --set root=gumbel --set gumbel_scale=1 --set dirichlet_fraction=0 --json",
         )
@@ -52,6 +55,8 @@ def selfplay(
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the games to this file.")] = None,
     show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
     backend: BackendOption = "auto",
     settings: Annotated[
         list[str] | None,
@@ -68,7 +73,16 @@ def selfplay(
     from windrow.train.selfplay import SelfPlay, SelfPlayConfig
 
     rules = parse_game(game)
-    given = read_settings(settings, SearchConfig, SelfPlayConfig, num_simulations=sims, num_slots=slots, seed=seed)
+    given = read_settings(
+        settings,
+        SearchConfig,
+        SelfPlayConfig,
+        num_simulations=sims,
+        num_slots=slots,
+        engine=engine,
+        num_workers=workers,
+        seed=seed,
+    )
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
     settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
@@ -91,6 +105,7 @@ def selfplay(
     finally:
         if log is not None:
             log.close()
+        player.close()
         document = _describe(player, named.label)
         if as_json:
             print_json({**document, "shown": shown})

@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
             "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
             "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
             "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
+            "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # the same on four cores",
             "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
             "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
@@ -61,7 +62,10 @@ def train(
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", help="What plays: vectorized on the CPU, tensor on a GPU."),
+        typer.Option("--engine", help="What plays: vectorized, multiprocess for a game in Python, tensor on a GPU."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes of the multiprocess engine.", min=1)
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Key of all random numbers.", min=0)] = None,
     deterministic: Annotated[
@@ -92,6 +96,7 @@ def train(
         "backend": backend,
         "num_threads": threads,
         "search.engine": engine,
+        "search.num_workers": workers,
         "seed": seed,
         "deterministic": deterministic,
     }
@@ -103,6 +108,7 @@ def train(
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         training = _open(config, run, resume, overrides)
+        stack.callback(training.selfplay.close)
         stack.callback(training.close)
         with TrainingDisplay(training, is_quiet=as_json) as display:
             try:

@@ -103,7 +103,8 @@ class SearchPlayer:
     ) -> None:
         if config.engine == "auto":
             config = config.replace(engine="vectorized")
-        config = config.replace(random_key="position")  # what it answers depends on nothing else
+        if config.engine != "multiprocess":
+            config = config.replace(random_key="position")  # what it answers depends on nothing else
         self.game, self.name, self.config = game, name, config
         self._temperature, self._temperature_plies = temperature, temperature_plies
         self._evaluator = evaluator if owns_evaluator else None

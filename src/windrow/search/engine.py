@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from windrow import _core
-from windrow.search.evaluation import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.inference.halting import Halted
+from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
 
 
 @dataclass(slots=True)
@@ -73,5 +74,5 @@ def _settle(ticket: Ticket) -> None:
     for pending, _ in ticket:
         try:
             pending.result()
-        except Exception:  # noqa: PERF203 - the error that ended the search is the one to report
+        except (Exception, Halted):  # noqa: PERF203 - what ended the search is the one thing to report
             continue

@@ -29,7 +29,7 @@ def make_forest(
 ) -> _core.Forest:
     """An empty forest of `num_trees` trees that searches as `config` and `plan` say."""
     parent = config.first_play == "parent"
-    max_memory = config.max_memory or int(_SHARE_OF_SPARE_MEMORY * spare_memory())
+    max_memory = memory_for_trees(config)
     try:
         return _core.Forest(
             game.native,
@@ -57,6 +57,11 @@ def make_forest(
         raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
 
 
+def memory_for_trees(config: SearchConfig) -> int:
+    """Bytes for all trees of a search."""
+    return config.max_memory or int(_SHARE_OF_SPARE_MEMORY * spare_memory())
+
+
 def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoReturn:
     """Raise a `_core.BadEvaluation` or `_core.GameFault` again with the position it is about.
 
@@ -67,7 +72,8 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
     moves: list[int]
     message, tree, moves = error.args
     is_evaluation = isinstance(error, _core.BadEvaluation)
-    cause = None if is_evaluation else _core.take_error(game.native)
+    # What was raised in another process has come along; here it is the core that kept it.
+    cause = error.__cause__ or (None if is_evaluation else _core.take_error(game.native))
     if cause is not None and not isinstance(cause, Exception):
         try:
             raise cause

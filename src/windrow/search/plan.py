@@ -1,26 +1,17 @@
-"""From a config to what will actually run: engine, leaves per tree, pipeline and threads."""
+"""From a config to what will actually run: engine, leaves per tree, pipeline, threads and workers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from windrow.config import SearchConfig
-from windrow.search.batched import run_batched
-from windrow.search.engine import Session
-from windrow.search.sequential import run_sequential
-from windrow.search.vectorized import run_vectorized
-
-ENGINES: dict[str, Callable[[Session], Iterator[None]]] = {
-    "sequential": run_sequential,
-    "batched": run_batched,
-    "vectorized": run_vectorized,
-}
 
 _MIN_TREES_PER_THREAD = 128
 """Below this a thread would wait longer for its wake-up than it works."""
 
+
+_WORKER_PIPELINE = 2
 
 _MIN_ROWS_PER_BATCH = 2048
 """Below this a GPU is bound by launching kernels, and two half batches take twice as long as a whole one."""
@@ -35,6 +26,7 @@ class Plan:
     leaves_per_tree: int
     pipeline: int
     num_threads: int
+    num_workers: int = 0
 
 
 def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) -> Plan:
@@ -44,10 +36,22 @@ def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) 
     if leaves is None:
         leaves = _hundredth(config) if engine == "batched" else 1
     num_threads = pipeline = 1
+    num_workers = 0
     if engine == "vectorized":
         num_threads = config.num_threads or max(1, min(_num_cores(), num_trees // _MIN_TREES_PER_THREAD))
         pipeline = config.pipeline or min(evaluator_pipeline, max(1, num_trees * leaves // _MIN_ROWS_PER_BATCH))
-    return Plan(engine=engine, reason=reason, leaves_per_tree=leaves, pipeline=pipeline, num_threads=num_threads)
+    elif engine == "multiprocess":
+        num_workers = min(num_trees, config.num_workers or _num_cores())
+        # A worker grows one half of its trees while the leaves of the other half are evaluated.
+        pipeline = config.pipeline or _WORKER_PIPELINE
+    return Plan(
+        engine=engine,
+        reason=reason,
+        leaves_per_tree=leaves,
+        pipeline=pipeline,
+        num_threads=num_threads,
+        num_workers=num_workers,
+    )
 
 
 def _choose_engine(config: SearchConfig, num_trees: int) -> tuple[str, str]:

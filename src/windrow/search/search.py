@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import pickle
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +21,28 @@ from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.core_game import State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import as_core_game
+from windrow.inference.port import EvaluatorPort
+from windrow.search.accounting import Account
+from windrow.search.batched import run_batched
 from windrow.search.engine import Session
-from windrow.search.evaluation import EvaluatorPort
 from windrow.search.forest import make_forest, raise_in_words
-from windrow.search.plan import ENGINES, Plan, make_plan
+from windrow.search.merging import merge_lines, merge_roots
+from windrow.search.plan import Plan, make_plan
 from windrow.search.result import SearchResult
+from windrow.search.sequential import run_sequential
 from windrow.search.stats import SearchStats, StoppedBy
+from windrow.search.vectorized import run_vectorized
+
+if TYPE_CHECKING:
+    from windrow.inference.pool import WorkerPool
+    from windrow.search.multiprocess import RemoteSession
+    from windrow.search.remote_forest import RemoteForest
+
+AnyForest: TypeAlias = "_core.Forest | RemoteForest"
+AnySession: TypeAlias = "Session | RemoteSession"
 
 _NO_LIMIT = 2**31 - 2
+_ENGINES = {"sequential": run_sequential, "batched": run_batched, "vectorized": run_vectorized}
 
 
 class Search:
@@ -73,7 +89,10 @@ class Search:
             self.cache.claim(self.game)
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
         self._port = EvaluatorPort(self.game, evaluator, max_batch=self.config.max_batch)
-        self._forest: _core.Forest | None = None
+        self._evaluator = evaluator
+        self._check_multiprocess(has_cache=cache is not None)
+        self._pool: WorkerPool | None = None
+        self._forest: AnyForest | None = None
         self._plan: Plan | None = None
         self._states: list[State] = []
         self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
@@ -143,24 +162,28 @@ class Search:
         Where chance is to move, play its outcome: `search.advance(game.sample_outcome(state, seed))`, or what the dice
         have shown.
         """
-        forest = self._ready_forest()
+        forest, copies = self._ready_forest(), self.config.trees_per_root
         moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
         if len(moves) != len(self._states):
             raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
         # All are tried before any tree is changed.
         states = [self.game.apply(state, action) for state, action in zip(self._states, moves, strict=True)]
         try:
-            forest.advance_many(self._trees, np.array(moves, np.int64))
+            forest.advance_many(self._trees, np.array(moves, np.int64).repeat(copies))
         except _core.GameFault as error:
-            raise_in_words(error, self.game, self._states)
+            raise_in_words(error, self.game, self._roots())
         self._states = states
 
     def line_after(self, action: int, *, tree: int = 0) -> list[int]:
         """The most visited line of play that begins with `action`; it ends where chance is to move."""
-        forest, line = self._ready_forest(), [action]
-        while (node := forest.node(tree, line)) is not None and node.kind != "chance" and node.edge_visits.any():
-            line.append(int(node.actions[int(node.edge_visits.argmax())]))
-        return line
+        forest, line, copies = self._ready_forest(), [action], self.config.trees_per_root
+        while True:
+            found = [forest.node(copy, line) for copy in range(tree * copies, (tree + 1) * copies)]
+            nodes = [node for node in found if node is not None and node.kind == "expanded"]
+            if not nodes or not any(node.edge_visits.any() for node in nodes):
+                return line
+            visits = sum(node.edge_visits for node in nodes)
+            line.append(int(nodes[0].actions[int(np.argmax(visits))]))
 
     @property
     def states(self) -> list[Any]:
@@ -170,11 +193,13 @@ class Search:
     # --- Closing ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Free the trees and end the threads; may be called more than once."""
+        """Free the trees and end threads and workers; may be called more than once."""
         self.stop()
         self._is_closed = True
         if not self._is_running:
             self._forest = None
+            if self._pool is not None:
+                self._pool.close()
 
     def __enter__(self) -> Search:
         return self
@@ -226,92 +251,91 @@ class Search:
                 stopped_by = "time"
             return stopped_by != "budget"
 
-        session = Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
-        before = (*forest.seconds(), self._port.seconds, self._port.num_batches, self._port.num_rows)
+        session = self._make_session(forest, plan, config, should_stop)
+        account = Account(forest, self._port, plan, start, cache=self.cache)
         self._is_running = True
         try:
             self._begin(forest, budget)
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
-            for _ in ENGINES[plan.engine](session):
+            for _ in self._run_engine(plan.engine, session):
                 if next_report is not None and perf_counter() >= next_report:
-                    yield self._results(session, plan, before, start, "running")
+                    yield self._results(session, account, "running")
                     next_report = perf_counter() + (interval_s or 0.0)
         except (_core.BadEvaluation, _core.GameFault) as error:
-            raise_in_words(error, self.game, self._states)
+            raise_in_words(error, self.game, self._roots())
         finally:
             self._is_running = False
             if self._is_closed:
-                self._forest = None
+                self.close()
         totals = forest.totals(self._trees)
-        if totals["simulations"] == budget * forest.num_trees:
+        if totals["simulations"] == budget * len(self._states):
             stopped_by = "budget"  # the limit came too late to change anything
         elif stopped_by == "budget" and totals["full_trees"]:
             stopped_by = "memory"
-        yield self._results(session, plan, before, start, stopped_by)
+        yield self._results(session, account, stopped_by)
 
-    def _begin(self, forest: _core.Forest, budget: int) -> None:
+    def _begin(self, forest: AnyForest, budget: int) -> None:
         """Start the searches of all trees."""
         version = mix_version(self._number, self._port.version)
-        if self.config.random_key == "tree":
+        copies, num_roots = self.config.trees_per_root, len(self._states)
+        if isinstance(forest, _core.Forest) and copies == 1 and self.config.random_key == "tree":
             forest.begin(budget, self._num_searches, 0, forest.num_trees, version)
             return
-        drawn = [self._position_key(state) for state in self._states]
+        shares = np.full(copies, budget // copies, np.int64)
+        shares[: budget % copies] += 1
+        budgets = np.tile(shares, num_roots)
+        drawn = [self._random_key(int(tree)) for tree in self._trees]
         keys = np.array([key for key, _ in drawn], np.uint32)
         moves = np.array([move for _, move in drawn], np.uint32)
-        budgets = np.full(len(drawn), budget, np.int64)
-        forest.begin_many(self._trees, budgets, keys, moves, np.ones(len(drawn), bool), version)
+        forest.begin_many(self._trees, budgets, keys, moves, np.ones(len(budgets), bool), version)
 
-    def _position_key(self, state: State) -> tuple[int, int]:
-        """The (tree, move) under which a position's random numbers are drawn."""
-        key = self.game.hash(state)
-        return key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF
+    def _random_key(self, tree: int) -> tuple[int, int]:
+        """The (tree, move) under which a tree's random numbers are drawn."""
+        if self.config.random_key == "tree":
+            return tree, self._num_searches
+        copies = self.config.trees_per_root
+        key = self.game.hash(self._states[tree // copies])
+        return (key + tree % copies) & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF
 
-    def _result_key(self, tree: int) -> tuple[int, int]:
+    def _result_key(self, root: int) -> tuple[int, int]:
         """The (tree, move) under which a root's move is drawn, now that its search has begun."""
         if self.config.random_key == "tree":
-            return tree, self._num_searches - 1
-        return self._position_key(self._states[tree])
+            return root, self._num_searches - 1
+        return self._random_key(root * self.config.trees_per_root)
 
-    def _results(
-        self, session: Session, plan: Plan, before: tuple[Any, ...], start: float, stopped_by: StoppedBy
-    ) -> Any:
-        forest, port = session.forest, session.port
-        totals = forest.totals(self._trees)
-        after = (*forest.seconds(), port.seconds, port.num_batches, port.num_rows)
-        select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = (
-            new - old for new, old in zip(after, before, strict=True)
-        )
-        self.stats = stats = SearchStats(
-            engine=plan.engine,
-            engine_reason=plan.reason,
-            stopped_by=stopped_by,
-            num_trees=forest.num_trees,
-            leaves_per_tree=plan.leaves_per_tree,
-            pipeline=plan.pipeline,
-            num_threads=plan.num_threads,
-            simulations=totals["simulations"],
-            nn_batches=nn_batches,
-            nn_positions=nn_positions,
-            batch_fill=nn_positions / session.num_places if session.num_places else 0.0,
-            evaluations=totals["evaluations"],
-            cache_hits=totals["cache_hits"],
-            cache_bytes=self.cache.stats.bytes if self.cache is not None else 0,
-            collisions=totals["collisions"],
-            terminal_hits=totals["terminal_hits"],
-            max_depth=totals["max_depth"],
-            mean_depth=totals["depth_sum"] / max(totals["simulations"], 1),
-            nodes=totals["nodes"],
-            bytes=totals["bytes"],
-            select_s=select_s,
-            encode_s=encode_s,
-            evaluate_s=evaluate_s,
-            complete_s=complete_s,
-            total_s=perf_counter() - start,
-        )
+    def _make_session(
+        self, forest: AnyForest, plan: Plan, config: SearchConfig, should_stop: Callable[[], bool]
+    ) -> AnySession:
+        if isinstance(forest, _core.Forest):
+            return Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
+        from windrow.search.multiprocess import RemoteSession
+
+        return RemoteSession(forest, self._port, should_stop)
+
+    def _run_engine(self, engine: str, session: AnySession) -> Iterator[None]:
+        if isinstance(session, Session):
+            return _ENGINES[engine](session)
+        from windrow.search.multiprocess import run_multiprocess
+
+        return run_multiprocess(session)
+
+    def _results(self, session: AnySession, account: Account, stopped_by: StoppedBy) -> Any:
+        if not isinstance(session.forest, _core.Forest):
+            session.forest.refresh()
+        num_places = session.num_places if isinstance(session, Session) else 0
+        self.stats = account.stats(stopped_by, num_places)
+        return self._describe_roots(session.forest, self.stats)
+
+    def _describe_roots(self, forest: AnyForest, stats: SearchStats) -> Any:
+        """What was found, root by root."""
+        copies = self.config.trees_per_root
         visits, priors, qs, values = forest.roots(self._trees)
         by_player = forest.player_values(self._trees) if self.game.num_values > 1 else None
         lines = forest.lines(self._trees)
+        if copies > 1:
+            lines = merge_lines(lines, visits, copies)
+            visits, priors, qs, values, by_player = merge_roots(visits, priors, qs, values, by_player, copies)
         improved, chosen = forest.gumbel_roots(self._trees) if self.config.root == "gumbel" else (None, None)
         results = [
             SearchResult(
@@ -344,13 +368,18 @@ class Search:
         roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
         self._check_searchable(roots)
         forest, self._forest = self._forest, None
-        if forest is None or forest.num_trees != len(roots):
-            forest = self._make_forest(len(roots))
+        copies = self.config.trees_per_root
+        if forest is None or forest.num_trees != len(roots) * copies:
+            forest = self._make_forest(len(roots) * copies)
+        planted = [root for root in roots for _ in range(copies)]
         try:
-            rows = self.game.rows_of(roots)
-            forest.reset_many(self._trees, self.game.to_references(rows))
+            if isinstance(forest, _core.Forest):
+                rows = self.game.rows_of(planted)
+                forest.reset_many(self._trees, self.game.to_references(rows))
+            else:
+                forest.plant(planted)
         except _core.GameFault as error:
-            raise_in_words(error, self.game, roots)
+            raise_in_words(error, self.game, planted)
         self._forest, self._states, self._is_single = forest, roots, is_single
 
     def _as_root(self, tree: int, state: Any) -> State:
@@ -361,10 +390,48 @@ class Search:
             return State(self.game, state)
         raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r:.200}")
 
-    def _make_forest(self, num_trees: int) -> _core.Forest:
+    def _roots(self) -> list[State]:
+        """The position at the root of every tree."""
+        return [state for state in self._states for _ in range(self.config.trees_per_root)]
+
+    def _make_forest(self, num_trees: int) -> AnyForest:
         self._plan = plan = make_plan(self.config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
         self._trees = np.arange(num_trees, dtype=np.int32)
-        return make_forest(self.game, self.config, plan, num_trees, self.cache)
+        if plan.engine != "multiprocess":
+            return make_forest(self.game, self.config, plan, num_trees, self.cache)
+        from windrow.search.remote_forest import RemoteForest, make_pool
+
+        if self._pool is None:
+            self._pool = make_pool(self.game, self.config, self._port)
+            # Whoever forgets to close a search does not keep its workers.
+            weakref.finalize(self, self._pool.close)
+        evaluator = pickle.dumps(self._evaluator) if self._port.takes_states else None
+        return RemoteForest(self._pool, self.game, self.config, plan, num_trees, evaluator)
+
+    def _check_multiprocess(self, *, has_cache: bool) -> None:
+        """Refuse what cannot be."""
+        config = self.config
+        has_noise = config.dirichlet_fraction > 0 or self.game.chance != "none"
+        if config.trees_per_root > 1 and not has_noise:
+            raise ConfigError(
+                "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
+            )
+        if config.engine != "multiprocess":
+            return
+        if has_cache:
+            raise ConfigError(
+                "a PredictionCache is in the memory of one process: with the multiprocess engine set cache_memory, and "
+                "every worker has one of its own"
+            )
+        self.cache = None
+        if self._port.takes_states:
+            try:
+                pickle.dumps(self._evaluator)
+            except Exception as error:
+                raise ConfigError(
+                    f"{self._evaluator!r} takes states, which do not leave the workers, so it has to go there. But "
+                    f"pickling it raised {type(error).__name__}: {error}"
+                ) from error
 
     def _check_idle(self) -> None:
         if self._is_closed:
@@ -372,7 +439,7 @@ class Search:
         if self._is_running:
             raise SearchError("this search is running: finish its run or stream first, or use another Search")
 
-    def _ready_forest(self) -> _core.Forest:
+    def _ready_forest(self) -> AnyForest:
         self._check_idle()
         if self._forest is None:
             raise SearchError("there is no position yet: run(state) first")

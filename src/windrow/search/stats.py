@@ -9,6 +9,23 @@ StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStats:
+    """What one worker process did in a search, and what its leaves waited for."""
+
+    pid: int
+    simulations: int
+    requests: int
+    """Batches it asked about."""
+    rows: int
+    wait_s: float
+    """From asking to being evaluated: waiting for others, or for the evaluator."""
+    inference_s: float
+    """Being evaluated."""
+    transport_s: float
+    """Copying rows and answers, and waking the worker up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStats:
     """Counts and seconds of one `Search.run`, over all its trees."""
 
@@ -25,7 +42,7 @@ class SearchStats:
     pipeline: int
     """Batches out at once."""
     num_threads: int
-    """Threads that grew trees."""
+    """Threads that grew trees, in one process."""
 
     simulations: int
     nn_batches: int
@@ -54,11 +71,23 @@ class SearchStats:
     """Memory those nodes occupy."""
 
     select_s: float
+    """In the multiprocess engine, what is done by workers is summed over them."""
     encode_s: float
     evaluate_s: float
     """Seconds this thread spent in the evaluator or waiting for it."""
     complete_s: float
     total_s: float
+
+    num_workers: int = 0
+    """Worker processes that grew trees."""
+    restarts: int = 0
+    """Workers that died and were replaced; what those had evaluated for nothing is counted in `nn_positions`."""
+    workers: tuple[WorkerStats, ...] = ()
+    queue_depth: float = 0.0
+    """Rows that waited for evaluation when a batch was sent, on average; those of the batch included."""
+    max_queue_depth: int = 0
+    server_idle_s: float = 0.0
+    """Seconds in which the evaluator had nothing to do."""
 
     @property
     def saved_evaluations(self) -> int:

@@ -28,9 +28,9 @@ from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, Rows, State
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.python_game import as_core_game
+from windrow.inference.port import EvaluatorPort
 from windrow.numerics import Purpose, Stream, uniforms
 from windrow.search.engine import Session
-from windrow.search.evaluation import EvaluatorPort
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.plan import make_plan
 from windrow.search.vectorized import run_vectorized
@@ -42,7 +42,7 @@ __all__ = ["SelfPlay", "SelfPlayConfig", "SelfPlayStats"]
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 
-_MAX_REMEMBERED_GAMES = 1 << 18
+MAX_REMEMBERED_GAMES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -81,6 +81,14 @@ class SelfPlay:
         resign_margins: `resignation.margins` of an earlier run, to go on from.
     """
 
+    def __new__(cls, game: CoreGame | Game, evaluator: object, search: SearchConfig, *args: Any, **kwargs: Any) -> Any:
+        """With `engine="multiprocess"`, the one of `windrow.train.multiprocess`."""
+        if cls is SelfPlay and search.engine == "multiprocess":
+            from windrow.train.multiprocess import MultiprocessSelfPlay
+
+            return object.__new__(MultiprocessSelfPlay)
+        return object.__new__(cls)
+
     def __init__(
         self,
         game: CoreGame | Game,
@@ -93,8 +101,7 @@ class SelfPlay:
         first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
     ) -> None:
-        if search.num_simulations is None or search.time_limit_s is not None:
-            raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
+        check_search(search)
         if search.engine not in ("auto", "vectorized"):
             raise ConfigError(f'self-play runs many trees at once: engine="vectorized", not {search.engine!r}')
         self.game = game = as_core_game(game)
@@ -113,8 +120,7 @@ class SelfPlay:
             search.replace(engine="vectorized"), num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline
         )
         self._forest = make_forest(game, search, self.plan, config.num_slots, cache)
-        self.num_simulations: int = search.num_simulations
-        """Budget of a full search; another one holds from the next moves on."""
+        self._num_simulations: int = search.num_simulations or 0
         self._slots: dict[int, _Slot] = {}
         self._next_game = next_game
         self._first_version = first_version - self._port.version
@@ -140,6 +146,15 @@ class SelfPlay:
         return self._first_version + self._port.version
 
     @property
+    def num_simulations(self) -> int:
+        """Budget of a full search; another one holds from the next moves on."""
+        return self._num_simulations
+
+    @num_simulations.setter
+    def num_simulations(self, value: int) -> None:
+        self._num_simulations = value
+
+    @property
     def num_in_progress(self) -> int:
         """Games started and not finished."""
         return len(self._slots)
@@ -160,6 +175,10 @@ class SelfPlay:
         self._games_to_start = float("inf") if refill else num_games
         return self._play(num_games)
 
+    def close(self) -> None:
+        """Free the trees; may be called more than once."""
+        self.drop_games()
+
     def drop_games(self) -> None:
         """Forget the games in progress."""
         self._forest.uproot_many(np.arange(self.config.num_slots, dtype=np.int32))
@@ -172,7 +191,7 @@ class SelfPlay:
         started = perf_counter()
         before = self.stats.total_s
         num_given = 0
-        self._start_games(np.setdiff1d(np.arange(self.config.num_slots, dtype=np.int32), list(self._slots)))
+        self._fill_slots()
         rounds = self._rounds()
         try:
             while num_given < num_games:
@@ -327,7 +346,7 @@ class SelfPlay:
             stats.repeated_games += 1
         else:
             self._seen[moves] = None
-            if len(self._seen) > _MAX_REMEMBERED_GAMES:
+            if len(self._seen) > MAX_REMEMBERED_GAMES:
                 del self._seen[next(iter(self._seen))]
         self._finished.append(record)
 
@@ -338,11 +357,9 @@ class SelfPlay:
         started: list[int] = []
         initial: list[State] = []
         for tree in trees.tolist():
-            if self._games_to_start < 1:
+            number = self._take_number()
+            if number is None:
                 break
-            self._games_to_start -= 1
-            number = self._next_game
-            self._next_game += 1
             state, moves, ply = self._opening(number)
             is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
             start = self.game.pack_start(moves, state)
@@ -355,6 +372,18 @@ class SelfPlay:
             rows = self.game.rows_of(initial)
             self._forest.reset_many(chosen, self.game.to_references(rows))
             self._begin(chosen)
+
+    def _take_number(self) -> int | None:
+        """The number of a game to start now; None if there is none to start."""
+        if self._games_to_start < 1:
+            return None
+        self._games_to_start -= 1
+        self._next_game += 1
+        return self._next_game - 1
+
+    def _fill_slots(self) -> None:
+        """Start games in all free slots, as long as there are games to start."""
+        self._start_games(np.setdiff1d(np.arange(self.config.num_slots, dtype=np.int32), list(self._slots)))
 
     def _begin(self, trees: IntArray) -> None:
         """Start the searches of the present positions of `trees`."""
@@ -369,7 +398,7 @@ class SelfPlay:
                 slot.is_full = full
         else:
             is_full = np.ones(len(slots), bool)
-        budgets = np.where(is_full, self.num_simulations, config.fast_simulations).astype(np.int64)
+        budgets = np.where(is_full, self._num_simulations, config.fast_simulations).astype(np.int64)
         version = mix_version(self._number, self._port.version)
         self._forest.begin_many(trees, budgets, keys, plies, is_full, version)
 
@@ -410,3 +439,11 @@ class SelfPlay:
         for tree, row in zip(planted.tolist(), self.game.roots_of(self._forest, planted), strict=True):
             states[tree] = self.game.state_of(row)
         return states
+
+
+def check_search(search: SearchConfig) -> None:
+    """Refuse settings that self-play cannot follow."""
+    if search.num_simulations is None or search.time_limit_s is not None:
+        raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
+    if search.trees_per_root > 1:
+        raise ConfigError("self-play has a tree for every game: set trees_per_root=1")

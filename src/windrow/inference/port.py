@@ -1,4 +1,4 @@
-"""Between the forest and the evaluator: buffers, named observations, and checks of what comes back."""
+"""Between a search and its evaluator: buffers, named observations, and checks of what comes back."""
 
 from __future__ import annotations
 
@@ -72,6 +72,9 @@ class EvaluatorPort:
         self._num_players: int = game.num_players
         # Nothing is written that nobody reads.
         self.reads_observations = self._evaluate_states is None and bool(getattr(bound, "reads_observations", True))
+        self.takes_states = self._evaluate_states is not None
+        self.reads_plain_memory = not isinstance(bound, Pipelined)
+        """Whether it reads observations wherever they are, and not best from memory of its own."""
         self._shapes = game.observation
         self._max_batch = max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
@@ -90,8 +93,12 @@ class EvaluatorPort:
         """`count` buffers for batches of up to `num_rows`; kept from search to search while they are large enough."""
         self._buffers = [buffer for buffer in self._buffers if len(buffer.rows) >= num_rows]
         while len(self._buffers) < count:
-            self._buffers.append(ObservationBuffer(self._shapes, num_rows, self._allocate))
+            self._buffers.append(self.new_buffer(num_rows))
         return self._buffers[:count]
+
+    def new_buffer(self, num_rows: int) -> ObservationBuffer:
+        """Memory for `num_rows` observations from which the evaluator reads fastest."""
+        return ObservationBuffer(self._shapes, num_rows, self._allocate)
 
     def discard_buffers(self) -> None:
         """Leave the present buffers to an evaluator that may not be done with them."""
@@ -100,9 +107,13 @@ class EvaluatorPort:
     def submit(self, forest: _core.Forest, batch: _core.Batch, buffer: ObservationBuffer) -> Ticket:
         """Hand a selected batch to the evaluator."""
         num_rows = batch.num_rows
+        rows = buffer.first(num_rows) if self._evaluate_states is None else forest.states(batch)
+        return self.submit_rows(rows, num_rows)
+
+    def submit_rows(self, rows: Any, num_rows: int) -> Ticket:
+        """Hand `num_rows` observations (or states, if that is what the evaluator takes) to the evaluator."""
         start = perf_counter()
         try:
-            rows = buffer.first(num_rows) if self._evaluate_states is None else forest.states(batch)
             if self._max_batch is None or num_rows <= self._max_batch:
                 return [self._call(rows, num_rows)]
             pieces = [slice(first, first + self._max_batch) for first in range(0, num_rows, self._max_batch)]

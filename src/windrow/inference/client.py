@@ -1,0 +1,231 @@
+"""The client's side: an evaluator that has its questions answered by a server in another process."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from math import prod
+from time import monotonic_ns
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import EvaluatorError
+from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows, flatten_rows
+from windrow.inference.channel import (
+    ANSWERED,
+    BUSY_SINCE,
+    CANCELLED,
+    DONE_NS,
+    FAILED,
+    FREE,
+    HALT,
+    IS_WORKING,
+    LOGITS,
+    MODEL,
+    NUM_PLACES,
+    NUM_POSTED,
+    NUM_ROWS,
+    OBSERVATIONS,
+    POSTED,
+    POSTED_NS,
+    STATE,
+    TRANSPORT_NS,
+    VALUES,
+    VERSION,
+    VERSIONS,
+    Channel,
+)
+from windrow.inference.halting import Halted
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+class _Block:
+    """Rows of observations in shared memory, and where their answers will be."""
+
+    def __init__(self, channel: Channel, start: int, num_rows: int, num_bytes: int) -> None:
+        memory, facts = channel.memory, channel.facts
+        observations, logits, values, _ = channel.block_bytes(num_rows)
+        self.start, self.end, self.num_rows = start, start + num_bytes, num_rows
+        self.logits_at, self.values_at = start + logits, start + values
+        self.logits = memory.floats(self.logits_at, (num_rows, facts.num_actions))
+        self.values = memory.floats(self.values_at, channel.value_shape(num_rows))
+        rows = memory.floats(start + observations, (num_rows, facts.num_floats))
+        self.owner = weakref.ref(rows)
+        self.rows: FloatArray | None = rows  # until it is handed out
+
+
+class InferenceClient(Evaluator):
+    """Asks a server. Observations written into memory that `allocate` gave travel without being copied.
+
+    Used from one thread at a time. `submit` raises `Halted` once the server has been told to stop.
+
+    Args:
+        channel: the client's view of what it shares with the server.
+        model: which of the server's models answers.
+        pipeline: batches best out at once.
+    """
+
+    def __init__(self, channel: Channel, model: str | None = None, *, pipeline: int = 2) -> None:
+        self._channel = channel
+        models = channel.facts.models
+        if model is not None and model not in models:
+            raise EvaluatorError(f"the server has no model {model!r}; it has {', '.join(models)}")
+        self._model = 0 if model is None else models.index(model)
+        self.pipeline = pipeline
+        self.reads_observations = channel.facts.reads_observations
+        self._blocks: list[_Block] = []
+
+    def with_model(self, model: str) -> InferenceClient:
+        """The same client asking another model; both may have questions out at once."""
+        other = InferenceClient(self._channel, model, pipeline=self.pipeline)
+        other._blocks = self._blocks
+        return other
+
+    @property
+    def version(self) -> int:
+        """The weights that gave the model's last answers to this client."""
+        return self._channel.header[VERSIONS + self._model]
+
+    # --- Evaluating -------------------------------------------------------------------------------------------
+
+    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
+        """[rows, floats] in shared memory; free again when the array is gone."""
+        num_rows, num_floats = shape[0], prod(shape[1:])
+        channel = self._channel
+        if num_floats != channel.facts.num_floats:
+            raise EvaluatorError(f"an observation has {channel.facts.num_floats} floats, not {num_floats}")
+        *_, num_bytes = channel.block_bytes(num_rows)
+        self._blocks[:] = [block for block in self._blocks if block.owner() is not None]
+        start, last = channel.arena
+        for block in sorted(self._blocks, key=lambda block: block.start):
+            if block.start - start >= num_bytes:
+                break
+            start = block.end
+        if last - start < num_bytes:
+            raise EvaluatorError(f"{num_rows} more rows do not fit into the memory shared with the inference server")
+        block = _Block(channel, start, num_rows, num_bytes)
+        self._blocks.append(block)
+        rows, block.rows = block.rows, None
+        assert rows is not None
+        return rows
+
+    def evaluate(self, observations: Observations) -> Evaluation:
+        """Ask and wait."""
+        return self.submit(observations).result()
+
+    def submit(self, observations: Observations) -> Question:
+        """Ask; the answer is written beside the observations, and is valid until those rows are used again."""
+        channel = self._channel
+        header = channel.header
+        if header[HALT]:
+            raise Halted
+        header[BUSY_SINCE] = 0
+        num_rows = count_rows(observations)
+        block, first = self._locate(observations, num_rows)
+        number = header[NUM_POSTED]
+        slot = number % len(channel.slots)
+        words = channel.slots[slot]
+        if words[STATE] != FREE:
+            raise EvaluatorError(f"more than {len(channel.slots)} questions are out at once")
+        facts = channel.facts
+        words[MODEL] = self._model
+        words[NUM_ROWS] = num_rows
+        words[NUM_PLACES] = max(block.num_rows, num_rows)
+        words[OBSERVATIONS] = block.start + 4 * first * facts.num_floats
+        words[LOGITS] = block.logits_at + 4 * first * facts.num_actions
+        words[VALUES] = block.values_at + 4 * first * facts.num_values
+        words[POSTED_NS] = now = monotonic_ns()
+        words[STATE] = POSTED
+        header[IS_WORKING] = 1
+        header[NUM_POSTED] = number + 1
+        channel.requests.ring()
+        header[BUSY_SINCE] = now
+        return Question(self, slot, block, first, num_rows)
+
+    def rest(self) -> None:
+        """Say that no more questions come for now, so that the server does not wait for one."""
+        if self._channel.header[IS_WORKING]:
+            self._channel.header[IS_WORKING] = 0
+            self._channel.requests.ring()
+
+    def close(self) -> None:
+        """Give the descriptors back; may be called more than once."""
+        self._channel.close()
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def receive(self, slot: int) -> int:
+        """Wait for the answer in `slot` and free it; which state it was in."""
+        channel = self._channel
+        header, words = channel.header, channel.slots[slot]
+        asked = monotonic_ns()
+        header[BUSY_SINCE] = 0
+        # One ring per answer. Those of other slots are remembered: their answers are known to be there.
+        while not (channel.num_heard and words[STATE] != POSTED):
+            channel.answers.wait()
+            channel.num_heard += 1
+        channel.num_heard -= 1
+        now = monotonic_ns()
+        header[BUSY_SINCE] = now
+        if words[STATE] == ANSWERED:
+            # What waking up took; nothing if the answer was there before anybody asked for it.
+            header[TRANSPORT_NS] += max(0, now - max(asked, words[DONE_NS]))
+        state, words[STATE] = words[STATE], FREE
+        return state
+
+    def text(self, slot: int) -> str:
+        """What the evaluator raised."""
+        return self._channel.text(slot)
+
+    def version_of(self, slot: int) -> int:
+        """The weights that gave an answer."""
+        return self._channel.slots[slot][VERSION]
+
+    def _locate(self, observations: Observations, num_rows: int) -> tuple[_Block, int]:
+        """The block and the row at which observations lie; copies those that are not in shared memory."""
+        array = next(iter(observations.values())) if isinstance(observations, Mapping) else observations
+        if isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+            at = array.__array_interface__["data"][0] - self._channel.memory.address
+            row_bytes = 4 * self._channel.facts.num_floats
+            for block in self._blocks:
+                if block.start <= at < block.start + block.num_rows * row_bytes:
+                    return block, (at - block.start) // row_bytes
+        rows = self.allocate((num_rows, self._channel.facts.num_floats))
+        rows[:] = flatten_rows(observations)
+        self._blocks[-1].rows = rows  # nobody else holds them
+        return self._blocks[-1], 0
+
+
+class Question:
+    """A question that is out.
+
+    version: the weights that answered it, once `result` has returned.
+    """
+
+    def __init__(self, client: InferenceClient, slot: int, block: _Block, first: int, num_rows: int) -> None:
+        self._client, self._slot, self._block, self._first, self._num_rows = client, slot, block, first, num_rows
+        self._is_copied, self._rows = block.rows is not None, block.owner()  # which keeps the block
+        block.rows = None
+        self._state = POSTED
+        self._text = ""
+        self.version = 0
+
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        """Wait for logits [K, A] and values [K] or [K, players]; views of shared memory, if the observations were."""
+        if self._state == POSTED:
+            self._state = self._client.receive(self._slot)
+            self.version = self._client.version_of(self._slot)
+            if self._state == FAILED:
+                self._text = self._client.text(self._slot)
+        if self._state == FAILED:
+            raise EvaluatorError(self._text)
+        if self._state == CANCELLED:
+            raise Halted
+        rows = slice(self._first, self._first + self._num_rows)
+        logits, values = self._block.logits[rows], self._block.values[rows]
+        if self._is_copied:
+            return np.array(logits), np.array(values)
+        return logits, values

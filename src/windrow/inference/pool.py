@@ -1,0 +1,264 @@
+"""Worker processes and the server that evaluates for them, driven by one loop.
+
+The loop runs in the thread that has something to wait for: `turn` answers what workers ask, and returns what they said
+and how they ended.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from signal import SIGABRT, SIGKILL
+from time import monotonic, monotonic_ns
+from typing import Any, TypeAlias
+
+from windrow.errors import SearchError
+from windrow.inference import worker_main
+from windrow.inference.channel import ATTENTION, BUSY_SINCE, STOP, Channel
+from windrow.inference.server import InferenceServer
+from windrow.inference.worker_process import Death, PackedGame, WorkerProcess, close_workers
+
+_CLOSE_TIMEOUT_S = 2.0
+_MAX_START_S = 120.0
+_ANSWER_S = 1.0
+"""For saying what it is doing; a worker that cannot do that is made to leave a traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A worker that has given no sign for too long, and what it says it is doing."""
+
+    text: str
+
+
+Event: TypeAlias = "tuple[Worker, Any]"
+"""A worker, and its message (kind, number of the order, value), or the `Death` it died, or that it is `Stuck`."""
+
+
+class WorkerTraceback(Exception):
+    """Where in a worker something was raised, as text; the cause of what is raised here."""
+
+
+class Worker:
+    """One place in the pool: a process, which may be replaced by another, and what it shares with the server."""
+
+    def __init__(self, index: int, process: WorkerProcess) -> None:
+        self.index, self.process = index, process
+        self.channel: Channel | None = None
+        self.is_alive = True
+        self.started = monotonic()
+        self.has_spoken = False
+        self.watched: list[int] = []
+        self.asked: float | None = None
+        """When it was asked what it is doing, because it had given no sign for too long."""
+        self.is_aborted = False
+
+    def __repr__(self) -> str:
+        return f"worker {self.index} (process {self.process.pid})"
+
+
+class WorkerPool:
+    """Workers that all run the same function.
+
+    Args:
+        game: what they play, packed.
+        entry: the function, `"module:function"`.
+        setup: what it is given, beside its `Link`.
+        server: who evaluates; None if workers do that themselves.
+        timeout_s: seconds without a sign after which a busy worker is `Stuck`; None for no limit.
+    """
+
+    def __init__(
+        self, game: PackedGame, entry: str, setup: dict[str, Any], server: InferenceServer, timeout_s: float | None
+    ) -> None:
+        self._game, self._entry, self._setup = game, entry, setup
+        self.server, self._timeout_s = server, timeout_s
+        self.workers: list[Worker] = []
+        self._events: list[Event] = []
+        self._is_closed = False
+        self._num_orders = 0
+        self._owner = os.getpid()
+
+    # --- Workers ----------------------------------------------------------------------------------------------
+
+    def ensure(self, count: int) -> None:
+        """Have at least `count` workers, alive or not."""
+        while len(self.workers) < count:
+            self.workers.append(self._start(len(self.workers)))
+
+    def replace(self, worker: Worker) -> Worker:
+        """A new process in the place of one that is dead; its channel is gone too."""
+        self.bury(worker)
+        self.workers[worker.index] = new = self._start(worker.index)
+        return new
+
+    def bury(self, worker: Worker) -> None:
+        """Kill a worker, if that is still needed, and give back all it had."""
+        self._forget(worker)
+        self.close_channel(worker)
+        worker.process.close(monotonic())
+
+    def open_channel(self, worker: Worker, num_rows: int) -> Channel:
+        """New memory shared by a worker and the server; the old is given back."""
+        self.close_channel(worker)
+        worker.channel = self.server.open_channel(num_rows)
+        return worker.channel
+
+    def close_channel(self, worker: Worker) -> None:
+        """Give back what a worker shared with the server."""
+        if worker.channel is not None:
+            self.server.close_channel(worker.channel)
+            worker.channel = None
+
+    def send(self, worker: Worker, message: object, fds: Sequence[int] = ()) -> None:
+        """Send a message; a worker that cannot take it any more will be seen to be dead."""
+        try:
+            worker.process.control.send(message, fds)
+        except OSError:
+            worker.process.kill()
+
+    def order(self, worker: Worker, name: str, *arguments: Any, fds: Sequence[int] = ()) -> int:
+        """Send an order; its number comes back with what the worker says about it."""
+        self._num_orders += 1
+        self.send(worker, (name, self._num_orders, *arguments), fds)
+        return self._num_orders
+
+    def call_attention(self, worker: Worker) -> None:
+        """Have a worker look for messages between two batches."""
+        if worker.channel is not None:
+            worker.channel.header[ATTENTION] += 1
+
+    def stop(self, worker: Worker, *, is_wanted: bool) -> None:
+        """Have a worker end its searches soon, or take that back."""
+        if worker.channel is not None:
+            worker.channel.header[STOP] = is_wanted
+
+    # --- The loop ---------------------------------------------------------------------------------------------
+
+    def turn(self, timeout_s: float) -> list[Event]:
+        """Answer questions for at most `timeout_s` seconds without anything to do; what workers said meanwhile."""
+        self.server.turn(timeout_s if self._timeout_s is None else min(timeout_s, self._timeout_s / 4))
+        self._look_for_stuck()
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None:
+        """End all workers; may be called more than once, and takes a few seconds at most."""
+        if self._is_closed or os.getpid() != self._owner:  # a fork has no right to end what is not its own
+            return
+        self._is_closed = True
+        for worker in self.workers:
+            self._forget(worker)
+        self.server.halt([worker.channel for worker in self.workers if worker.channel is not None])
+        close_workers([worker.process for worker in self.workers], _CLOSE_TIMEOUT_S)
+        for worker in self.workers:
+            self.close_channel(worker)
+        self.workers.clear()
+        self.server.close()
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _start(self, index: int) -> Worker:
+        if worker_main.is_worker:
+            raise SearchError(
+                "a worker process was about to start workers of its own. If the program that you run defines the game, "
+                'put what it does under `if __name__ == "__main__":`, because workers import it too'
+            )
+        worker = Worker(index, WorkerProcess(index, self._entry, self._game, self._setup))
+        process = worker.process
+        self._watch(worker, process.control.fileno(), lambda: self._hear(worker))
+        self._watch(worker, process.stderr_fd, lambda: self._forward(worker))
+        if process.pidfd >= 0:
+            self._watch(worker, process.pidfd, lambda: self._note_death(worker))
+        return worker
+
+    def _watch(self, worker: Worker, fd: int, callback: Callable[[], None]) -> None:
+        self.server.watch(fd, callback)
+        worker.watched.append(fd)
+
+    def _forget(self, worker: Worker) -> None:
+        """Watch a worker no longer."""
+        if not worker.is_alive:
+            return
+        worker.is_alive = False
+        for fd in worker.watched:
+            self.server.unwatch(fd)
+        worker.watched.clear()
+
+    def _hear(self, worker: Worker) -> None:
+        if not worker.is_alive:
+            return
+        if not self._take_messages(worker):
+            self._note_death(worker)
+
+    def _take_messages(self, worker: Worker) -> bool:
+        """What a worker has said; whether it can say more."""
+        messages, is_there = worker.process.control.receive_ready()
+        for data in messages:
+            worker.has_spoken = True
+            message = pickle.loads(data)
+            if message[0] == "stuck":
+                if worker.asked is not None:
+                    self._events.append((worker, Stuck(message[2])))
+            elif message[0] != "ready":
+                self._events.append((worker, message))
+        return is_there
+
+    def _note_death(self, worker: Worker) -> None:
+        if not worker.is_alive:
+            return
+        # What it said before it died is still to be heard, and comes first.
+        self._take_messages(worker)
+        self._forget(worker)
+        self._forward(worker)
+        self._events.append((worker, worker.process.wait_for_death()))
+
+    def _forward(self, worker: Worker) -> None:
+        """Pass on what a worker wrote to its standard error."""
+        if data := worker.process.read_stderr():
+            sys.stderr.write(data.decode("utf-8", "replace"))
+        elif worker.process.stderr_fd in worker.watched:  # it has closed it
+            worker.watched.remove(worker.process.stderr_fd)
+            self.server.unwatch(worker.process.stderr_fd)
+
+    def _look_for_stuck(self) -> None:
+        for worker in self.workers:
+            if not worker.is_alive:
+                continue
+            now = monotonic()
+            if worker.asked is not None:
+                if now - worker.asked > (2 if worker.is_aborted else 1) * _ANSWER_S:
+                    worker.process.kill(SIGKILL if worker.is_aborted else SIGABRT)
+                    worker.is_aborted = True
+            elif not worker.has_spoken:
+                if now - worker.started > _MAX_START_S:
+                    worker.asked = now
+            elif self._timeout_s is not None and worker.channel is not None:
+                busy_since = worker.channel.header[BUSY_SINCE]
+                if busy_since and (monotonic_ns() - busy_since) * 1e-9 > self._timeout_s:
+                    worker.asked = now
+                    worker.process.ask()
+
+
+def unpack_error(described: dict[str, Any]) -> BaseException:
+    """What a worker raised, with where it did as its cause."""
+    try:
+        error: BaseException = pickle.loads(described["error"])
+        cause: BaseException | None = None if described["cause"] is None else pickle.loads(described["cause"])
+    except Exception as problem:  # a class that cannot be made here
+        error, cause = SearchError(f"a worker raised what cannot be raised again here: {problem}"), None
+    error.__cause__ = WorkerTraceback(described["traceback"]) if cause is None else cause
+    return error
+
+
+def explain_death(worker: Worker, death: Death, num_restarts: int) -> SearchError:
+    """An error for a worker that is not replaced any more."""
+    more = f" {num_restarts} replacements had been started before (max_restarts)." if num_restarts else ""
+    stuck = " after it had given no sign for longer than worker_timeout_s" if worker.asked is not None else ""
+    return SearchError(f"{worker!r} died{stuck}.{more} How: {death}")
+
+
+__all__ = ["Death", "Event", "Stuck", "Worker", "WorkerPool", "explain_death", "unpack_error"]

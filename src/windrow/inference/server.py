@@ -1,0 +1,486 @@
+"""The server: owns the evaluators, gathers the requests of many clients into batches, and writes the answers in place.
+
+    server = InferenceServer(game, {"new": evaluator, "old": other})
+    client = server.connect(256, "new")         # for a thread of this process
+    channel = server.open_channel(256)          # its `facts` and `fds` make a client in another one
+    with server:                                # answers on a thread of its own
+        logits, values = client.evaluate(observations)
+
+Whoever has a loop already calls `turn` in it instead, and may have it watch other descriptors too.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from time import monotonic_ns
+from types import TracebackType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import ConfigError, EvaluatorError
+from windrow.games.core_game import CoreGame
+from windrow.inference.channel import (
+    ANSWERED,
+    CANCELLED,
+    DONE_NS,
+    FAILED,
+    HALT,
+    IS_WORKING,
+    LOGITS,
+    MAX_MODELS,
+    MODEL,
+    NUM_PLACES,
+    NUM_POSTED,
+    NUM_ROWS,
+    OBSERVATIONS,
+    POSTED,
+    POSTED_NS,
+    SENT_NS,
+    STATE,
+    TRANSPORT_NS,
+    VALUES,
+    VERSION,
+    VERSIONS,
+    Channel,
+    ChannelFacts,
+)
+from windrow.inference.client import InferenceClient
+from windrow.inference.doorbell import Doorbell
+from windrow.inference.policy import BatchingPolicy
+from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.inference.stats import ClientStats, ServerStats
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+_MIN_BUFFER_ROWS = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    client: _Client
+    slot: int
+    model: int
+    num_rows: int
+    num_places: int
+    posted_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    requests: list[_Request]
+    num_rows: int
+    model: int
+    version: int
+    sent_ns: int
+    buffer: ObservationBuffer | None
+    ticket: Ticket
+
+
+class _Client:
+    """The server's books about one channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.num_seen = 0
+        self.num_waiting = 0
+        self.stats = ClientStats()
+
+    @property
+    def is_working(self) -> bool:
+        return bool(self.channel.header[IS_WORKING])
+
+
+class InferenceServer:
+    """Answers the questions of clients in batches.
+
+    Not thread-safe, except that `start` gives it a thread and `close` ends that. With a thread, an evaluator's error
+    reaches the clients whose questions it was about; without, it is raised by `turn` as well.
+
+    Args:
+        game: whose positions are evaluated.
+        models: an evaluator, or several by name. Their weights may be updated between batches; every answer carries
+            the version that gave it.
+        policy: when a batch is sent.
+    """
+
+    def __init__(
+        self,
+        game: CoreGame,
+        models: object,
+        policy: BatchingPolicy | None = None,
+    ) -> None:
+        self.policy = policy or BatchingPolicy()
+        by_name = cast("Mapping[str, object]", models) if isinstance(models, Mapping) else {"": models}
+        if len(by_name) > MAX_MODELS:
+            raise ConfigError(f"a server has at most {MAX_MODELS} models, not {len(by_name)}")
+        self._ports = [
+            model if isinstance(model, EvaluatorPort) else EvaluatorPort(game, model, max_batch=self.policy.max_batch)
+            for model in by_name.values()
+        ]
+        if any(port.takes_states for port in self._ports):
+            raise ConfigError("an evaluator that takes states cannot be asked from afar: call it where the trees are")
+        self._shapes: Any = game.observation
+        self.facts = ChannelFacts(
+            num_floats=sum(int(np.prod(shape)) for shape in game.observation_shapes.values()),
+            num_actions=game.num_actions,
+            num_values=game.num_values,
+            reads_observations=any(port.reads_observations for port in self._ports),
+            models=tuple(by_name),
+        )
+        self._depth = self.policy.max_inflight_batches or max((port.pipeline for port in self._ports), default=1)
+        self._clients: dict[Channel, _Client] = {}
+        self._waiting: deque[_Request] = deque()
+        self._num_waiting_rows = 0
+        self._out: deque[_Batch] = deque()
+        self._buffers: list[list[ObservationBuffer]] = [[] for _ in self._ports]
+        self._selector = selectors.DefaultSelector()
+        self.stats = ServerStats()
+        self._thread: threading.Thread | None = None
+        self._closing: Doorbell | None = None
+        self._is_closed = False
+
+    # --- Clients ----------------------------------------------------------------------------------------------
+
+    def open_channel(self, num_rows: int) -> Channel:
+        """A channel for one more client, with room for `num_rows` rows out at once and as many again in waiting."""
+        channel = Channel.create(self.facts, 3 * num_rows)
+        for model, port in enumerate(self._ports):
+            channel.header[VERSIONS + model] = port.version
+        client = self._clients[channel] = _Client(channel)
+        self.watch(channel.requests.fileno(), lambda: self._hear(client))
+        return channel
+
+    def connect(self, num_rows: int, model: str | None = None) -> InferenceClient:
+        """A client for a thread of this process; it must be closed."""
+        channel = self.open_channel(num_rows)
+        # With descriptors of its own: those of the server are closed while the client may wait.
+        theirs = Channel.attach(channel.facts, [os.dup(fd) for fd in channel.fds])
+        try:
+            return InferenceClient(theirs, model)
+        except BaseException:
+            theirs.close()
+            raise
+
+    def close_channel(self, channel: Channel) -> None:
+        """Forget a client; what it still asks is not answered."""
+        client = self._clients.pop(channel, None)
+        if client is None:
+            return
+        self.unwatch(channel.requests.fileno())
+        self._drop(client)
+        channel.close()
+
+    def client_stats(self, channel: Channel) -> ClientStats:
+        """What a client's requests waited for so far."""
+        client = self._clients[channel]
+        transport_s = client.stats.transport_s + channel.header[TRANSPORT_NS] * 1e-9
+        stats = client.stats
+        return ClientStats(stats.requests, stats.rows, stats.wait_s, stats.inference_s, transport_s)
+
+    # --- The loop ---------------------------------------------------------------------------------------------
+
+    def watch(self, fd: int, callback: Callable[[], None]) -> None:
+        """Call `callback` from `turn` whenever `fd` can be read."""
+        self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def unwatch(self, fd: int) -> None:
+        """Watch it no longer."""
+        self._selector.unregister(fd)
+
+    def turn(self, timeout_s: float) -> None:
+        """Wait until something can be done, at most `timeout_s` seconds, and do it: take requests, send, answer."""
+        patience = self._patience()
+        if patience <= 0.0 or self._out:
+            self._poll(0.0)
+        else:
+            start = monotonic_ns()
+            self._poll(min(timeout_s, patience))
+            self.stats.idle_s += (monotonic_ns() - start) * 1e-9
+        while len(self._out) < self._depth and self._patience() <= 0.0:
+            self._send()
+        if self._out:
+            # There is nothing to send, or no place for it: what comes back first is what is needed next.
+            self._finish()
+
+    def start(self) -> None:
+        """Answer on a thread of the server's own, until `close`."""
+        if self._thread is not None or self._is_closed:
+            raise ConfigError("this inference server has been started, or closed, before")
+        self._closing = Doorbell.create()
+        self._thread = threading.Thread(target=self._run, args=(self._closing,), name="windrow-inference", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Cancel every question and end; may be called more than once."""
+        if self._thread is not None and self._closing is not None:
+            self._closing.ring()
+            self._thread.join()
+            self._closing.close()
+            self._thread = self._closing = None
+        if not self._is_closed:
+            self._is_closed = True
+            self.halt(list(self._clients))
+            for channel in list(self._clients):
+                self.close_channel(channel)
+            self._selector.close()
+
+    def __enter__(self) -> InferenceServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- Halting ----------------------------------------------------------------------------------------------
+
+    def halt(self, channels: list[Channel]) -> None:
+        """Cancel all questions of these clients, and those they ask until `resume`."""
+        clients = [self._clients[channel] for channel in channels if channel in self._clients]
+        for client in clients:
+            client.channel.header[HALT] = 1
+        while self._out:  # the evaluator is done with their rows before they are used again
+            batch = self._out.popleft()
+            for pending, _ in batch.ticket:
+                try:
+                    pending.result()
+                except Exception:  # noqa: PERF203 - nobody wants the answer
+                    continue
+            for request in batch.requests:
+                self._answer(request, CANCELLED)
+            self._give_back(batch)
+        for client in clients:
+            self._hear(client, block=False)
+            self._drop(client)
+            for words in client.channel.slots:
+                if words[STATE] == POSTED:  # lost by an interrupt, between two lines of this file
+                    words[STATE] = CANCELLED
+                    client.channel.answers.ring()
+
+    def resume(self, channels: list[Channel]) -> None:
+        """Answer these clients again."""
+        for channel in channels:
+            channel.header[HALT] = 0
+
+    def recover(self) -> None:
+        """Begin again with all questions that have no answer, wherever an interrupt has left them."""
+        for batch in self._out:
+            for pending, _ in batch.ticket:
+                try:
+                    pending.result()
+                except Exception:  # noqa: PERF203 - it is asked again
+                    continue
+        self._out.clear()
+        self._waiting.clear()
+        self._num_waiting_rows = 0
+        for client in self._clients.values():
+            client.num_waiting = 0
+            slots = client.channel.slots
+            for number in range(max(0, client.num_seen - len(slots)), client.num_seen):
+                if slots[number % len(slots)][STATE] == POSTED:
+                    self._queue(client, number % len(slots))
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _run(self, closing: Doorbell) -> None:
+        is_wanted = True
+
+        def end() -> None:
+            nonlocal is_wanted
+            is_wanted = False
+
+        self.watch(closing.fileno(), end)
+        try:
+            while is_wanted:
+                try:
+                    self.turn(60.0)
+                except Exception:  # noqa: PERF203 - the clients have been told
+                    continue
+        finally:  # also if the evaluator ends the thread: nobody waits for what never comes
+            self.unwatch(closing.fileno())
+            self.halt(list(self._clients))
+
+    def _poll(self, timeout_s: float) -> None:
+        for key, _ in self._selector.select(None if timeout_s == inf else timeout_s):
+            key.data()
+
+    def _hear(self, client: _Client, *, block: bool = True) -> None:
+        """Take the requests that a client has posted."""
+        channel = client.channel
+        if block:
+            channel.requests.wait(take_all=True)
+        num_posted = channel.header[NUM_POSTED]
+        while client.num_seen < num_posted:
+            slot = client.num_seen % len(channel.slots)
+            client.num_seen += 1
+            if not channel.header[HALT]:
+                self._queue(client, slot)
+            elif channel.slots[slot][STATE] == POSTED:  # else `halt` has been quicker
+                channel.slots[slot][STATE] = CANCELLED
+                channel.answers.ring()
+
+    def _queue(self, client: _Client, slot: int) -> None:
+        """Have a request wait for its batch."""
+        words = client.channel.slots[slot]
+        request = _Request(client, slot, words[MODEL], words[NUM_ROWS], words[NUM_PLACES], words[POSTED_NS])
+        client.num_waiting += 1
+        self._waiting.append(request)
+        self._num_waiting_rows += request.num_rows
+
+    def _patience(self) -> float:
+        """Seconds until a batch should be sent."""
+        if not self._waiting:
+            return inf
+        working = [client for client in self._clients.values() if client.num_waiting or client.is_working]
+        return self.policy.patience_s(
+            num_rows=self._num_waiting_rows,
+            waited_s=(monotonic_ns() - self._waiting[0].posted_ns) * 1e-9,
+            num_clients=len(working),
+            num_waiting=sum(client.num_waiting > 0 for client in working),
+        )
+
+    def _send(self) -> None:
+        """Hand the oldest requests of one model to its evaluator."""
+        start = monotonic_ns()
+        stats, model = self.stats, self._waiting[0].model
+        taken, num_rows = self._take(model)
+        stats.queued_rows += num_rows + self._num_waiting_rows
+        stats.max_queued_rows = max(stats.max_queued_rows, num_rows + self._num_waiting_rows)
+        port = self._ports[model]
+        observations, buffer = self._gather(port, taken, num_rows, self._buffers[model])
+        sent = monotonic_ns()
+        stats.copy_s += (sent - start) * 1e-9
+        for request in taken:
+            request.client.stats.transport_s += (sent - start) * 1e-9 * request.num_rows / num_rows
+        batch = _Batch(taken, num_rows, model, port.version, sent, buffer, [])
+        try:
+            batch.ticket = port.submit_rows(observations, num_rows)
+        except BaseException as error:
+            self._fail(batch, error)
+            raise
+        self._out.append(batch)
+
+    def _take(self, model: int) -> tuple[list[_Request], int]:
+        """Requests of one model, oldest first, as many as fit into a batch; at least one."""
+        max_batch = self.policy.max_batch or 2**62
+        taken: list[_Request] = []
+        left: deque[_Request] = deque()
+        num_rows = 0
+        while self._waiting:
+            request = self._waiting.popleft()
+            if request.model == model and (not taken or num_rows + request.num_rows <= max_batch):
+                taken.append(request)
+                num_rows += request.num_rows
+                request.client.num_waiting -= 1
+            else:
+                left.append(request)
+        self._waiting = left
+        self._num_waiting_rows -= num_rows
+        return taken, num_rows
+
+    def _gather(
+        self, port: EvaluatorPort, taken: list[_Request], num_rows: int, buffers: list[ObservationBuffer]
+    ) -> tuple[Any, ObservationBuffer | None]:
+        """The observations of some requests as one batch, and the buffer they were copied to, if they were."""
+        if len(taken) == 1 and port.reads_plain_memory:
+            rows = self._rows(taken[0])
+
+            def lie_there(shape: tuple[int, ...]) -> FloatArray:
+                return rows
+
+            return ObservationBuffer(self._shapes, num_rows, lie_there).first(num_rows), None
+        buffer = buffers.pop() if buffers else None
+        if buffer is None or len(buffer.rows) < num_rows:
+            capacity = max(_MIN_BUFFER_ROWS, 1 << (num_rows - 1).bit_length())
+            buffer = port.new_buffer(capacity)
+        if port.reads_observations:
+            first = 0
+            for request in taken:
+                buffer.rows[first : first + request.num_rows] = self._rows(request)
+                first += request.num_rows
+        return buffer.first(num_rows), buffer
+
+    def _rows(self, request: _Request) -> FloatArray:
+        channel = request.client.channel
+        offset = channel.slots[request.slot][OBSERVATIONS]
+        return channel.memory.floats(offset, (request.num_rows, self.facts.num_floats))
+
+    def _finish(self) -> None:
+        """Wait for the oldest batch and hand its answers out."""
+        batch = self._out.popleft()
+        try:
+            logits, values = self._ports[batch.model].receive(batch.ticket)
+        except BaseException as error:
+            self._fail(batch, error)
+            raise
+        stats, done = self.stats, monotonic_ns()
+        inference_s = (done - batch.sent_ns) * 1e-9
+        stats.batches += 1
+        stats.rows += batch.num_rows
+        stats.inference_s += inference_s
+        first = 0
+        for request in batch.requests:
+            last = first + request.num_rows
+            self._write(request, batch, logits[first:last], values[first:last], done)
+            wait_s = (batch.sent_ns - request.posted_ns) * 1e-9
+            stats.requests += 1
+            stats.places += request.num_places
+            stats.wait_s += wait_s
+            of_client = request.client.stats
+            of_client.requests += 1
+            of_client.rows += request.num_rows
+            of_client.wait_s += wait_s
+            of_client.inference_s += inference_s
+            first = last
+        self._give_back(batch)
+        stats.copy_s += (monotonic_ns() - done) * 1e-9
+
+    def _write(self, request: _Request, batch: _Batch, logits: FloatArray, values: FloatArray, done: int) -> None:
+        channel = request.client.channel
+        if not channel.is_open:
+            return
+        words = channel.slots[request.slot]
+        channel.memory.floats(words[LOGITS], logits.shape)[:] = logits
+        channel.memory.floats(words[VALUES], values.shape)[:] = values
+        words[VERSION] = channel.header[VERSIONS + batch.model] = batch.version
+        words[SENT_NS] = batch.sent_ns
+        words[DONE_NS] = done
+        request.client.stats.transport_s += (monotonic_ns() - done) * 1e-9
+        self._answer(request, ANSWERED)
+
+    def _answer(self, request: _Request, state: int) -> None:
+        """Say that a request has its answer, or none."""
+        channel = request.client.channel
+        if channel.is_open:
+            channel.slots[request.slot][STATE] = state
+            channel.answers.ring()
+
+    def _fail(self, batch: _Batch, error: BaseException) -> None:
+        """Tell the clients that their evaluator raised. After an interrupt they wait on, for `recover` or `halt`."""
+        if isinstance(error, Exception):
+            text = str(error) if isinstance(error, EvaluatorError) else f"{type(error).__name__}: {error}"
+            for request in batch.requests:
+                request.client.channel.put_text(request.slot, text)
+                self._answer(request, FAILED)
+        # The evaluator may not be done with the buffer: it is not used again.
+
+    def _give_back(self, batch: _Batch) -> None:
+        if batch.buffer is not None:
+            self._buffers[batch.model].append(batch.buffer)
+
+    def _drop(self, client: _Client) -> None:
+        """Cancel what a client has waiting."""
+        for request in [request for request in self._waiting if request.client is client]:
+            self._waiting.remove(request)
+            self._num_waiting_rows -= request.num_rows
+            self._answer(request, CANCELLED)
+        client.num_waiting = 0

@@ -1,0 +1,461 @@
+"""A forest whose trees are in worker processes; for `Search` it is as good as `_core.Forest`.
+
+Worker w looks after a run of neighbouring trees. Random numbers are keyed by the tree's number in the whole forest, so
+how many workers there are changes nothing. A worker that dies is replaced, and its trees are planted again where their
+roots are now; with them goes what earlier searches had found there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow import _core
+from windrow.config import SearchConfig
+from windrow.errors import GameError, SearchError
+from windrow.games.core_game import CoreGame, State
+from windrow.inference.channel import ATTENTION
+from windrow.inference.policy import BatchingPolicy
+from windrow.inference.pool import Death, Stuck, Worker, WorkerPool, explain_death, unpack_error
+from windrow.inference.port import EvaluatorPort
+from windrow.inference.server import InferenceServer
+from windrow.inference.stats import ClientStats, ServerStats
+from windrow.inference.worker_process import pack_game
+from windrow.search.forest import memory_for_trees
+from windrow.search.forest_worker import Assignment, Report
+from windrow.search.plan import Plan
+
+IntArray: TypeAlias = npt.NDArray[np.int32]
+
+_HALT_TIMEOUT_S = 3.0
+_TURN_S = 0.02
+_MIN_CACHE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One search of all trees."""
+
+    num_simulations: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.uint32]
+    moves: npt.NDArray[np.uint32]
+    explores: npt.NDArray[np.bool_]
+    version: int
+
+
+def make_pool(
+    game: CoreGame, config: SearchConfig, port: EvaluatorPort, entry: str = "windrow.search.forest_worker:run"
+) -> WorkerPool:
+    """A pool without workers yet, and the server that will evaluate for them; workers will run `entry`."""
+    packed = pack_game(game)  # before anything is opened that would have to be closed
+    policy = BatchingPolicy(
+        max_batch=config.max_batch, max_wait_ms=config.max_wait_ms, max_inflight_batches=config.max_inflight_batches
+    )
+    server = InferenceServer(game, {} if port.takes_states else port, policy)
+    return WorkerPool(packed, entry, {}, server, config.worker_timeout_s)
+
+
+class RemoteForest:
+    """Trees in worker processes.
+
+    Args:
+        pool: the workers; those that are needed are started.
+        game: what is played.
+        config: how to search.
+        plan: what the config left open.
+        num_trees: how many trees.
+        evaluator: one that works in the workers, pickled; None if the pool's server is asked.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        game: CoreGame,
+        config: SearchConfig,
+        plan: Plan,
+        num_trees: int,
+        evaluator: bytes | None,
+    ) -> None:
+        self._pool, self._game, self._config, self._plan = pool, game, config, plan
+        num_workers = plan.num_workers
+        self.num_trees, self.num_workers = num_trees, num_workers
+        self._evaluator = evaluator
+        # Neighbours stay together, and no worker has two trees more than another.
+        bounds = [num_trees * index // num_workers for index in range(num_workers + 1)]
+        self._ranges = list(pairwise(bounds))
+        self._max_memory = memory_for_trees(config)
+        self._roots: list[State] = []
+        self._moves: list[list[int]] = [[] for _ in range(num_trees)]
+        self._order: _Order | None = None
+        self._growing: dict[int, int] = {}  # by worker, the number of the order to grow
+        self._reports: dict[int, Report] = {}
+        self._is_fresh = False
+        self._spent = np.zeros(6)
+        self.num_restarts = 0
+        """Workers replaced during the present search, and while its roots were planted."""
+        self._is_planted = False
+        pool.ensure(num_workers)
+        for index in range(num_workers):
+            if not pool.workers[index].is_alive:
+                pool.replace(pool.workers[index])
+        # All at once: a worker takes a while to start.
+        self._wait({index: self._configure(index) for index in range(num_workers)}, {})
+
+    # --- Planting and moving ----------------------------------------------------------------------------------
+
+    def plant(self, roots: list[State]) -> None:
+        """Plant all trees anew."""
+        self._roots, self._moves = list(roots), [[] for _ in roots]
+        self._is_fresh, self._is_planted, self.num_restarts = False, True, 0
+        self._call({index: ("plant", self._rows(index)) for index in range(self.num_workers)})
+
+    def advance_many(self, trees: IntArray, moves: npt.NDArray[np.int64]) -> None:
+        """Move every root; `trees` are all trees, in order."""
+        assert len(trees) == self.num_trees
+        self._is_fresh = False
+        try:
+            self._call({index: ("advance", moves[first:last]) for index, (first, last) in enumerate(self._ranges)})
+        except BaseException:
+            # Some have moved and some have not: all are planted where they were, at their next use.
+            for index in range(self.num_workers):
+                self._lose(self._pool.workers[index])
+            raise
+        for tree, move in enumerate(moves.tolist()):
+            self._moves[tree].append(move)
+
+    def begin_many(
+        self,
+        trees: IntArray,
+        num_simulations: npt.NDArray[np.int64],
+        keys: npt.NDArray[np.uint32],
+        moves: npt.NDArray[np.uint32],
+        explores: npt.NDArray[np.bool_],
+        model_version: int = 0,
+    ) -> None:
+        """Say what the next search is to be, of all trees in order; `grow` carries it out."""
+        assert len(trees) == self.num_trees
+        self._fold_spent()
+        self._order, self._is_fresh = _Order(num_simulations, keys, moves, explores, model_version), False
+        if not self._is_planted:  # otherwise this goes on with what planting began
+            self.num_restarts = 0
+        self._is_planted = False
+
+    # --- Growing ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a search goes on."""
+        return bool(self._growing)
+
+    def grow(self) -> None:
+        """Have all workers begin with the search."""
+        self._revive_lost()
+        for index in range(self.num_workers):
+            self._order_growth(index)
+
+    def step(self, timeout_s: float = _TURN_S) -> None:
+        """Answer what workers ask, for a moment; raises what went wrong in one of them."""
+        for worker, event in self._pool.turn(timeout_s):
+            self._take(worker, event)
+        if not self._growing:
+            self._is_fresh = True
+
+    def stop(self) -> None:
+        """Have all searches end soon; roots are evaluated all the same."""
+        for index in self._growing:
+            self._pool.stop(self._pool.workers[index], is_wanted=True)
+
+    def halt(self) -> None:
+        """End what is going on now: batches are cancelled, and the trees are as after their last completed batch."""
+        deadline = monotonic() + _HALT_TIMEOUT_S
+        try:
+            channels = [self._worker(index).channel for index in self._growing]
+            self._pool.server.halt([channel for channel in channels if channel is not None])
+            while self._growing and monotonic() < deadline:
+                for worker, event in self._pool.turn(_TURN_S):
+                    if not self._is_mine(worker):
+                        continue
+                    if isinstance(event, Death | Stuck):
+                        self._lose(worker)
+                    elif event[0] != "partly" and event[1] == self._growing.get(worker.index):
+                        del self._growing[worker.index]
+        finally:  # those that did not listen, or all if there was no time for that
+            for index in list(self._growing):
+                self._lose(self._pool.workers[index])
+            self._growing.clear()
+
+    def refresh(self) -> None:
+        """Have what `totals`, `roots` and so on say be that of now."""
+        waiting = set(self._growing)
+        for index in waiting:
+            self._pool.send(self._pool.workers[index], "report")
+            self._pool.call_attention(self._pool.workers[index])
+        while waiting & self._growing.keys():
+            for worker, event in self._pool.turn(_TURN_S):
+                self._take(worker, event)
+                waiting.discard(worker.index)  # a replacement has nothing to say yet
+
+    # --- What is known ----------------------------------------------------------------------------------------
+
+    def totals(self, trees: IntArray) -> dict[str, int]:
+        """What the searches of `trees` did since they began, summed."""
+        parts = self._parts("totals", trees)
+        merged = {key: sum(part[key] for part in parts) for key in parts[0]}
+        return {**merged, "max_depth": max(part["max_depth"] for part in parts)}
+
+    def roots(self, trees: IntArray) -> tuple[Any, Any, Any, Any]:
+        """Visits, priors and Q [trees, A], and mean values [trees]."""
+        visits, priors, qs, values = zip(*self._parts("roots", trees), strict=True)
+        return np.concatenate(visits), np.concatenate(priors), np.concatenate(qs), np.concatenate(values)
+
+    def player_values(self, trees: IntArray) -> Any:
+        """Mean values by player [trees, players]."""
+        return np.concatenate(self._parts("player_values", trees))
+
+    def lines(self, trees: IntArray) -> list[list[int]]:
+        """The most visited line of each tree."""
+        return [line for part in self._parts("lines", trees) for line in part]
+
+    def gumbel_roots(self, trees: IntArray) -> tuple[Any, Any]:
+        """Improved policies [trees, A] and the actions to play [trees]."""
+        policies, actions = zip(*self._parts("gumbel_roots", trees), strict=True)
+        return np.concatenate(policies), np.concatenate(actions)
+
+    def node(self, tree: int, moves: list[int]) -> Any:
+        """The node that `moves` lead to from the root of a tree; None if it was never reached."""
+        index = self._worker_of(tree)
+        fields = self._call({index: ("node", tree - self._ranges[index][0], moves)})[index]
+        return None if fields is None else SimpleNamespace(**fields)
+
+    def num_in_flight(self, tree: int) -> int:
+        """The sum of all in-flight marks of a tree."""
+        index = self._worker_of(tree)
+        return self._call({index: ("ask", "num_in_flight", tree - self._ranges[index][0])})[index]
+
+    @property
+    def num_batches_out(self) -> int:
+        """Batches that are out, in all workers."""
+        return sum(self._call({index: ("num_batches_out",) for index in range(self.num_workers)}).values())
+
+    def seconds(self) -> tuple[float, float, float]:
+        """Seconds spent so far in select, encode and complete, all workers together."""
+        spent = self._spent + self._reported()
+        return float(spent[0]), float(spent[1]), float(spent[2])
+
+    def evaluated(self) -> tuple[float, int, int]:
+        """Seconds, calls and rows of evaluators in the workers."""
+        spent = self._spent + self._reported()
+        return float(spent[3]), int(spent[4]), int(spent[5])
+
+    @property
+    def cache_bytes(self) -> int:
+        """Memory that the workers' caches have in use."""
+        return sum(report.cache_bytes for report in self._reports.values())
+
+    def served(self) -> tuple[ServerStats, dict[int, ClientStats]]:
+        """What the inference server has done so far, in all and by the worker's process."""
+        server, clients = self._pool.server, dict[int, ClientStats]()
+        for worker in self._pool.workers[: self.num_workers]:
+            stats = ClientStats() if worker.channel is None else server.client_stats(worker.channel)
+            clients[worker.process.pid] = stats
+        return server.stats.copy(), clients
+
+    def simulations_by_worker(self) -> list[int]:
+        """Of the present search."""
+        reports = [self._reports.get(index) for index in range(self.num_workers)]
+        return [0 if report is None else report.totals["simulations"] for report in reports]
+
+    # --- Inside: orders ---------------------------------------------------------------------------------------
+
+    def _call(self, orders: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Have workers do something that is done soon, and wait for it; raises what one of them raised."""
+        self._revive_lost()
+        return self._wait({index: self._pool.order(self._worker(index), *orders[index]) for index in orders}, orders)
+
+    def _wait(self, serials: dict[int, int], orders: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """The replies to the orders of these numbers; a worker that dies is replaced and ordered again."""
+        serials = dict(serials)
+        replies: dict[int, Any] = {}
+        failures: dict[int, tuple[str, int, Any]] = {}
+        while serials:
+            for worker, event in self._pool.turn(1.0):
+                if not self._is_mine(worker):
+                    continue
+                index = worker.index
+                if isinstance(event, Death):
+                    if index not in serials:
+                        continue  # it has done what was asked; the next who asks will miss it
+                    self._count_restart(worker, event)
+                    serials[index] = self._revive(index)
+                    if index in orders:
+                        serials[index] = self._pool.order(self._worker(index), *orders[index])
+                elif isinstance(event, Stuck):
+                    raise self._explain_stuck(worker, event)
+                elif event[1] is None or event[1] == serials.get(index):
+                    serials.pop(index, None)
+                    if event[0] == "reply":
+                        replies[index] = event[2]
+                    else:
+                        failures[index] = event
+        for index in sorted(failures):
+            self._raise(index, failures[index])
+        return replies
+
+    def _take(self, worker: Worker, event: Any) -> None:
+        """Take in what happened while trees grow."""
+        if not self._is_mine(worker) or worker.index not in self._growing:
+            return
+        index = worker.index
+        if isinstance(event, Death):
+            del self._growing[index]
+            self._reports.pop(index, None)
+            self._count_restart(worker, event)
+            self._revive(index)
+            self._order_growth(index)
+        elif isinstance(event, Stuck):
+            raise self._explain_stuck(worker, event)
+        elif event[1] is None or event[1] == self._growing[index]:
+            if event[0] in ("reply", "partly"):
+                self._reports[index] = event[2]
+                if event[0] == "partly":
+                    return
+            del self._growing[index]
+            if event[0] != "reply":
+                self._raise(index, event)
+
+    def _order_growth(self, index: int) -> None:
+        order, (first, last) = self._order, self._ranges[index]
+        assert order is not None
+        worker = self._worker(index)
+        assert worker.channel is not None
+        self._pool.server.resume([worker.channel])
+        self._pool.stop(worker, is_wanted=False)
+        # Attention that is called from now on is for this search, whenever the worker begins with it.
+        seen = worker.channel.header[ATTENTION]
+        columns = (order.num_simulations, order.keys, order.moves, order.explores)
+        mine = [column[first:last] for column in columns]
+        self._growing[index] = self._pool.order(worker, "grow", *mine, order.version, seen)
+
+    def _configure(self, index: int) -> int:
+        """Tell a worker what it has to look after; the number of the order."""
+        first, last = self._ranges[index]
+        count, config, plan = last - first, self._config, self._plan
+        worker = self._worker(index)
+        # A batch may be one tree larger than its share.
+        num_rows = (count + plan.pipeline) * plan.leaves_per_tree
+        channel = self._pool.open_channel(worker, num_rows if self._evaluator is None else 1)
+        assignment = Assignment(
+            config=config.replace(
+                engine="vectorized",
+                max_memory=max(1, self._max_memory * count // self.num_trees),
+                cache_memory=config.cache_memory and max(_MIN_CACHE, config.cache_memory // self.num_workers),
+            ),
+            plan=replace(plan, engine="vectorized", pipeline=min(plan.pipeline, count)),
+            num_trees=count,
+            facts=channel.facts,
+            evaluator=self._evaluator,
+        )
+        serial = self._pool.order(worker, "configure", assignment, fds=channel.fds)
+        channel.memory.close_fd()
+        return serial
+
+    def _revive(self, index: int) -> int:
+        """Replace a worker and plant its trees where their roots are now; the number of the last order."""
+        self._pool.replace(self._worker(index))
+        serial = self._configure(index)
+        if self._roots:
+            serial = self._pool.order(self._worker(index), "plant", self._rows(index))
+        return serial
+
+    def _revive_lost(self) -> None:
+        """Replace the workers that died while nobody asked anything of them, or had to be killed."""
+        for index in range(self.num_workers):
+            if not self._worker(index).is_alive:
+                self._revive(index)
+
+    # --- Inside: small things ---------------------------------------------------------------------------------
+
+    def _parts(self, what: str, trees: IntArray) -> list[Any]:
+        """What the workers say about `trees`, which are all or one."""
+        if len(trees) != self.num_trees:
+            (tree,) = trees.tolist()
+            index = self._worker_of(tree)
+            local = np.array([tree - self._ranges[index][0]], np.int32)
+            return [self._call({index: ("ask", what, local)})[index]]
+        if len(self._reports) < self.num_workers or not (self._is_fresh or self._growing):
+            self._reports = self._call({index: ("report",) for index in range(self.num_workers)})
+            self._is_fresh = True
+        return [getattr(self._reports[index], what) for index in range(self.num_workers)]
+
+    def _rows(self, index: int) -> Any:
+        """The present roots of a worker's trees."""
+        first, last = self._ranges[index]
+        return self._game.rows_of([self._present_root(tree) for tree in range(first, last)])
+
+    def _present_root(self, tree: int) -> State:
+        state = self._roots[tree]
+        for move in self._moves[tree]:
+            state = self._game.apply(state, move)
+        self._roots[tree], self._moves[tree] = state, []
+        return state
+
+    def _worker(self, index: int) -> Worker:
+        return self._pool.workers[index]
+
+    def _worker_of(self, tree: int) -> int:
+        return next(index for index, (_, last) in enumerate(self._ranges) if tree < last)
+
+    def _is_mine(self, worker: Worker) -> bool:
+        return worker.index < self.num_workers and self._worker(worker.index) is worker
+
+    def _lose(self, worker: Worker) -> None:
+        """Kill a worker; at its next use it is replaced."""
+        self._pool.bury(worker)
+        self._growing.pop(worker.index, None)
+
+    def _count_restart(self, worker: Worker, death: Death) -> None:
+        # One that hung would hang again.
+        if self.num_restarts >= self._config.max_restarts or worker.asked is not None:
+            raise explain_death(worker, death, self.num_restarts)
+        self.num_restarts += 1
+
+    def _explain_stuck(self, worker: Worker, stuck: Stuck) -> SearchError:
+        self._lose(worker)
+        first, last = self._ranges[worker.index]
+        trees = f"tree {first}" if last == first + 1 else f"trees {first} to {last - 1}"
+        where = f"\nIt grows {trees}, of which the first is at\n{self._present_root(first)}" if self._roots else ""
+        return SearchError(
+            f"{worker!r} gave no sign for {self._config.worker_timeout_s:g} s (worker_timeout_s): {stuck.text}{where}"
+        )
+
+    def _raise(self, index: int, event: tuple[str, int | None, Any]) -> None:
+        """Raise what went wrong in a worker as if it had been here."""
+        kind, serial, described = event
+        if kind == "fault":
+            message, tree, moves = described["arguments"]
+            error_type = _core.BadEvaluation if described["is_evaluation"] else _core.GameFault
+            error = error_type(message, self._ranges[index][0] + tree, moves)
+            if described["cause"] is not None:
+                error.__cause__ = unpack_error(described["cause"])
+            raise error
+        if kind == "halted":
+            raise SearchError(f"{self._worker(index)!r} was halted while it was at work")
+        if serial is None:  # it never came as far as taking orders
+            self._lose(self._worker(index))
+            raise GameError(f"{self._game!r} could not be loaded by a worker process") from unpack_error(described)
+        raise unpack_error(described)
+
+    def _fold_spent(self) -> None:
+        """Keep what was spent on the last search, before the reports on it are replaced."""
+        self._spent += self._reported()
+        self._reports = {}
+
+    def _reported(self) -> npt.NDArray[np.float64]:
+        rows = [(*report.seconds, *report.evaluated) for report in self._reports.values()]
+        return np.array(rows, np.float64).reshape(-1, 6).sum(axis=0)

@@ -1,0 +1,330 @@
+"""Self-play in worker processes: `SelfPlay` with `SearchConfig(engine="multiprocess", num_workers=4)` is this.
+
+This process hands out the numbers of games, answers what the workers ask the evaluator, and takes in the games. A game
+is the same whoever plays it, because its number is the key of its random numbers. Nothing is evaluated, and so nothing
+played, while nobody asks `play` for a game.
+"""
+
+from __future__ import annotations
+
+import pickle
+import weakref
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import fields
+from time import perf_counter
+from typing import Any
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, SearchError
+from windrow.evaluators.cache import PredictionCache
+from windrow.games.core_game import CoreGame
+from windrow.games.protocol import Game
+from windrow.games.python_game import as_core_game
+from windrow.inference.pool import Death, Stuck, Worker, explain_death, unpack_error
+from windrow.inference.port import EvaluatorPort
+from windrow.search.forest import memory_for_trees
+from windrow.search.plan import make_plan
+from windrow.search.remote_forest import make_pool
+from windrow.train.multiprocess_worker import Assignment
+from windrow.train.records import GameRecord
+from windrow.train.resignation import Resignation
+from windrow.train.selfplay import MAX_REMEMBERED_GAMES, SelfPlay, check_search
+from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
+
+_TURN_S = 0.1
+_MIN_CACHE = 1 << 14
+# What workers count; the rest is counted here.
+_COUNTED_BY_WORKERS = (
+    *("moves", "recorded_moves", "resigned_games", "first_player_wins", "draws", "simulations", "evaluations"),
+    *("select_s", "encode_s", "complete_s"),
+)
+_OF_EVALUATORS = ("nn_batches", "nn_positions", "nn_places", "evaluate_s")
+
+
+class MultiprocessSelfPlay(SelfPlay):
+    """Plays a game against itself in several processes; see `SelfPlay`."""
+
+    def __init__(  # pyright: ignore[reportMissingSuperCall] - what it has of its parent is the surface
+        self,
+        game: CoreGame | Game,
+        evaluator: object,
+        search: SearchConfig,
+        config: SelfPlayConfig | None = None,
+        *,
+        cache: PredictionCache | None = None,
+        next_game: int = 0,
+        first_version: int = 0,
+        resign_margins: tuple[float, ...] | list[float] = (),
+    ) -> None:
+        check_search(search)
+        if cache is not None:
+            raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
+        self.game = game = as_core_game(game)
+        self.search, self.cache = search, None
+        self.config = config = SelfPlayConfig() if config is None else config
+        if config.resign_below is not None and game.num_players != 2:
+            raise ConfigError("resign_below is for games of two players")
+        self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
+        self.plan = make_plan(search, num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline)
+        self._pickled = pickle.dumps(evaluator) if self._port.takes_states else None
+        self._next_game = next_game
+        self._first_version = first_version - self._port.version
+        self._num_simulations: int = search.num_simulations or 0
+        self._margins = list(resign_margins)
+        self.resignation = self._make_resignation()
+        self.stats = SelfPlayStats()
+        self._games_to_start: float = 0
+        self._finished: deque[GameRecord] = deque()
+        self._seen: dict[bytes, None] = {}
+        self._given: list[set[int]] = [set() for _ in range(self.plan.num_workers)]
+        self._returned: deque[int] = deque()
+        self._counted: list[dict[str, float]] = [{} for _ in range(self.plan.num_workers)]
+        self._buried: dict[str, float] = {}
+        self._news: list[list[float]] = [[] for _ in range(self.plan.num_workers)]
+        self._max_memory = memory_for_trees(search)
+        self._needs_recovery = False
+        self.num_restarts = 0
+        """Workers that died and were replaced, during the present `play`."""
+        self._pool = make_pool(game, search, self._port, "windrow.train.multiprocess_worker:run")
+        weakref.finalize(self, self._pool.close)
+
+    # --- The surface ------------------------------------------------------------------------------------------
+
+    @property
+    def num_in_progress(self) -> int:
+        """Games given to workers and not finished."""
+        return sum(map(len, self._given))
+
+    @property
+    def num_simulations(self) -> int:
+        """Budget of a full search; another one holds from the next moves on."""
+        return self._num_simulations
+
+    @num_simulations.setter
+    def num_simulations(self, value: int) -> None:
+        if value != self._num_simulations:
+            self._num_simulations = value
+            for worker in self._pool.workers:
+                self._pool.order(worker, "simulations", value)
+                self._pool.call_attention(worker)
+
+    def play(self, num_games: int, *, refill: bool = True) -> Iterator[GameRecord]:
+        """Play until `num_games` more games have finished; yields each as it does. See `SelfPlay.play`."""
+        if num_games < 1:
+            raise ConfigError(f"num_games must be at least 1, not {num_games}")
+        if not refill and self.num_in_progress:
+            raise ConfigError(f"{self.num_in_progress} games are in progress: refill=False is for play from the start")
+        self._games_to_start = float("inf") if refill else num_games
+        return self._play(num_games)
+
+    def drop_games(self) -> None:
+        """Forget the games in progress; those that workers have sent already, too."""
+        alive = [worker for worker in self._pool.workers if worker.is_alive]
+        self._pool.server.halt([worker.channel for worker in alive if worker.channel is not None])
+        serials = {worker: self._pool.order(worker, "drop") for worker in alive}
+        deadline = perf_counter() + 3.0
+        while serials and perf_counter() < deadline:
+            for worker, event in self._pool.turn(_TURN_S):
+                is_over = isinstance(event, Death | Stuck) or event[:2] == ("reply", serials.get(worker))
+                if is_over:
+                    serials.pop(worker, None)
+        for worker in serials:
+            self._pool.bury(worker)  # it is replaced at the next `play`
+        self._pool.server.resume([worker.channel for worker in alive if worker.channel is not None])
+        for given in self._given:
+            given.clear()
+        self._returned.clear()
+        self._finished.clear()
+
+    def close(self) -> None:
+        """End the workers; may be called more than once."""
+        self._pool.close()
+
+    # --- The loop ---------------------------------------------------------------------------------------------
+
+    def _play(self, num_games: int) -> Generator[GameRecord, None, None]:
+        started, before, num_given = perf_counter(), self.stats.total_s, 0
+        self.num_restarts = 0
+        if self._needs_recovery:
+            self._pool.server.recover()
+        self._needs_recovery = True
+        try:
+            self._start_workers()
+            while num_given < num_games:
+                while self._finished and num_given < num_games:
+                    num_given += 1
+                    self.stats.total_s = before + perf_counter() - started
+                    yield self._finished.popleft()
+                    # What the caller does with a game is not self-play's time.
+                    started = perf_counter() - (self.stats.total_s - before)
+                if num_given < num_games:
+                    for worker, event in self._pool.turn(_TURN_S):
+                        self._take(worker, event)
+        except GeneratorExit:
+            self._needs_recovery = False  # it was left between two games: nothing was lost
+            raise
+        except Exception:
+            self.drop_games()
+            self._needs_recovery = False
+            raise
+        else:
+            self._needs_recovery = False
+        finally:
+            self._add_up()
+            self.stats.total_s = before + perf_counter() - started
+
+    def _start_workers(self) -> None:
+        """Have all workers, and let each have as many games as it has slots, and a few more in reserve."""
+        pool, count = self._pool, self.plan.num_workers
+        is_new = [index >= len(pool.workers) or not pool.workers[index].is_alive for index in range(count)]
+        pool.ensure(count)
+        for index in range(count):
+            if is_new[index]:
+                self._configure(index)
+        wanted = [self._num_slots(index) + self._reserve(index) for index in range(count)]
+        # In turns, so that all have some if there are few.
+        grants: list[list[int]] = [[] for _ in range(count)]
+        for place in range(max(wanted)):
+            for index in range(count):
+                if place < wanted[index] and len(self._given[index]) + len(grants[index]) < wanted[index]:
+                    number = self._take_number()
+                    if number is not None:
+                        grants[index].append(number)
+        for index in range(count):
+            self._give(index, grants[index])
+
+    def _take_number(self) -> int | None:
+        if self._returned:  # begun by a worker that died
+            return self._returned.popleft()
+        return super()._take_number()
+
+    def _give(self, index: int, numbers: list[int]) -> None:
+        """Let a worker play games of these numbers, and know what others learned about resigning."""
+        if numbers or self._news[index]:
+            worker = self._pool.workers[index]
+            self._given[index].update(numbers)
+            self._pool.order(worker, "numbers", numbers, self._news[index])
+            self._pool.call_attention(worker)
+            self._news[index] = []
+
+    def _take(self, worker: Worker, event: Any) -> None:
+        """Take in what a worker said, or that it is no more."""
+        index = worker.index
+        if self._pool.workers[index] is not worker:
+            return
+        if isinstance(event, Death):
+            if self.num_restarts >= self.search.max_restarts or worker.asked is not None:
+                raise explain_death(worker, event, self.num_restarts)
+            self.num_restarts += 1
+            self._replace(index)
+        elif isinstance(event, Stuck):
+            self._pool.bury(worker)
+            timeout_s = self.search.worker_timeout_s
+            raise SearchError(f"{worker!r} gave no sign for {timeout_s:g} s (worker_timeout_s): {event.text}")
+        elif event[0] == "failed":
+            raise unpack_error(event[2])
+        elif event[0] == "games":
+            self._take_games(index, *event[2])
+
+    def _take_games(self, index: int, packed: list[bytes], counts: dict[str, float], margins: list[float]) -> None:
+        self._counted[index] = counts
+        if margins:
+            self._margins = [*self._margins, *margins][-1000:]
+            self.resignation = self._make_resignation()
+            for other, news in enumerate(self._news):
+                if other != index:
+                    news += margins
+        numbers: list[int] = []
+        for data in packed:
+            record = GameRecord.from_bytes(data)
+            if record.number not in self._given[index]:
+                continue  # from before they were dropped
+            self._given[index].discard(record.number)
+            self._finished.append(record)
+            self.stats.games += 1
+            self._count_repeated(record)
+            number = self._take_number()
+            if number is not None:
+                numbers.append(number)
+        self._give(index, numbers)
+        self._add_up()
+
+    def _replace(self, index: int) -> None:
+        """Put a new worker in the place of a dead one, and let it begin the same games again."""
+        for name, value in self._counted[index].items():
+            self._buried[name] = self._buried.get(name, 0) + value
+        self._counted[index] = {}
+        num_games = len(self._given[index])
+        self._configure(index)  # which makes its games those to be given next
+        self._give(index, [self._returned.popleft() for _ in range(num_games)])
+
+    def _configure(self, index: int) -> None:
+        """Start the worker of this place, if it has none that lives, and tell it what to do."""
+        pool = self._pool
+        if not pool.workers[index].is_alive:
+            pool.replace(pool.workers[index])
+            self._returned.extend(sorted(self._given[index]))
+            self._given[index].clear()
+        worker, num_slots, search = pool.workers[index], self._num_slots(index), self.search
+        pipeline = min(self.plan.pipeline, num_slots)
+        num_rows = (num_slots + pipeline) * self.plan.leaves_per_tree
+        channel = pool.open_channel(worker, num_rows if self._pickled is None else 1)
+        count = self.plan.num_workers
+        assignment = Assignment(
+            search=search.replace(
+                engine="vectorized",
+                pipeline=pipeline,
+                num_threads=1,
+                max_memory=max(1, self._max_memory * num_slots // self.config.num_slots),
+                cache_memory=search.cache_memory and max(_MIN_CACHE, search.cache_memory // count),
+            ),
+            config=self.config.replace(num_slots=num_slots),
+            num_simulations=self._num_simulations,
+            first_version=self.version,
+            resign_margins=self._margins,
+            facts=channel.facts,
+            evaluator=self._pickled,
+        )
+        pool.order(worker, "configure", assignment, fds=channel.fds)
+        channel.memory.close_fd()
+
+    # --- Small things -----------------------------------------------------------------------------------------
+
+    def _num_slots(self, index: int) -> int:
+        count, num_slots = self.plan.num_workers, self.config.num_slots
+        return num_slots * (index + 1) // count - num_slots * index // count
+
+    def _reserve(self, index: int) -> int:
+        """Games that a worker has numbers of without a slot: it need not wait for one when a game ends."""
+        return max(1, self._num_slots(index) // 8)
+
+    def _make_resignation(self) -> Resignation:
+        config = self.config
+        return Resignation(
+            config.resign_below,
+            patience=config.resign_patience,
+            max_error=config.resign_max_error,
+            margins=self._margins,
+        )
+
+    def _count_repeated(self, record: GameRecord) -> None:
+        moves = record.initial + record.actions.tobytes() + record.outcomes.tobytes()
+        if moves in self._seen:
+            self.stats.repeated_games += 1
+        else:
+            self._seen[moves] = None
+            if len(self._seen) > MAX_REMEMBERED_GAMES:
+                del self._seen[next(iter(self._seen))]
+
+    def _add_up(self) -> None:
+        """All counts of all workers, those that have died included."""
+        stats, served = self.stats, self._pool.server.stats
+        names = (*_COUNTED_BY_WORKERS, *(_OF_EVALUATORS if self._pickled is not None else ()))
+        kinds = {field.name: field.type for field in fields(stats)}
+        for name in names:
+            total = self._buried.get(name, 0) + sum(counts.get(name, 0) for counts in self._counted)
+            setattr(stats, name, total if kinds[name] == "float" else int(total))
+        if self._pickled is None:
+            stats.nn_batches, stats.nn_positions, stats.nn_places = served.batches, served.rows, served.places
+            stats.evaluate_s = self._port.seconds
