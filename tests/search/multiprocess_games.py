@@ -5,6 +5,7 @@ Workers import this module by its name: it is on the path that they are given.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class Hanging(PlainTicTacToe):
 
 
 class Exiting(PlainTicTacToe):
-    """Ends the process there, if `path` does not exist yet; it does after `times` times."""
+    """Ends the process there, `times` times in all; `path` counts them, for all workers together."""
 
     def __init__(self, path: str, times: int, code: int = 3) -> None:
         self.path, self.times, self.code = path, times, code
@@ -49,11 +50,13 @@ class Exiting(PlainTicTacToe):
     def apply(self, state: str, action: int) -> str:
         after = super().apply(state, action)
         if after[4] == "o":
-            log = Path(self.path)
-            done = len(log.read_text()) if log.exists() else 0
-            if done < self.times:
-                log.write_text("x" * (done + 1))
-                os._exit(self.code)
+            with Path(self.path).open("a+") as log:
+                fcntl.flock(log, fcntl.LOCK_EX)
+                log.seek(0)
+                if len(log.read()) < self.times:
+                    log.write("x")
+                    log.flush()
+                    os._exit(self.code)
         return after
 
 

@@ -361,6 +361,8 @@ def test_exit_without_close(tmp_path: Path) -> None:
     assert wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, if another test has loaded it
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_does_not_end_the_workers() -> None:
     """A copy of this process that ends takes nothing with it."""
     game = make_game("tictactoe")
