@@ -10,6 +10,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -65,8 +66,7 @@ class SharedMemory:
 
     def floats(self, offset: int, shape: tuple[int, ...]) -> FloatArray:
         """An array from byte `offset` on; a view, which keeps the memory."""
-        count = int(np.prod(shape))
-        return np.frombuffer(self._bytes, np.float32, count, offset).reshape(shape)
+        return np.frombuffer(self._bytes, np.float32, prod(shape), offset).reshape(shape)
 
     def text(self, offset: int, num_bytes: int) -> str:
         """UTF-8 from byte `offset` on."""

@@ -204,7 +204,7 @@ class InferenceServer:
             start = monotonic_ns()
             self._poll(min(timeout_s, patience))
             self.stats.idle_s += (monotonic_ns() - start) * 1e-9
-        while len(self._out) < self._depth and self._patience() <= 0.0:
+        while self._waiting and len(self._out) < self._depth and self._patience() <= 0.0:
             self._send()
         if self._out:
             # There is nothing to send, or no place for it: what comes back first is what is needed next.
