@@ -93,7 +93,7 @@ class SearchConfig(Settings):
     pipeline: int | None = None
     """Batches that are out at once in the vectorized engine, so that selection goes on during inference; in the
     multiprocess engine, those of one worker. None: 2 if the evaluator works asynchronously and there are thousands of
-    leaves, else 1; in the multiprocess engine 2."""
+    leaves, else 1; in the multiprocess engine, a thousand in a worker."""
     num_threads: int | None = None
     """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
     num_workers: int | None = None

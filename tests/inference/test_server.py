@@ -25,7 +25,7 @@ WIDTH = int(np.prod(GAME.observation))
 
 
 class Watched(Evaluator):
-    """Another evaluator; notes the rows of every call, and waits for `gate` if there is one."""
+    """Another evaluator; notes the rows of every call, takes `delay_s`, and waits for `gate` if there is one."""
 
     version = 0
 
@@ -34,9 +34,11 @@ class Watched(Evaluator):
         self.calls: list[int] = []
         self.gate: threading.Event | None = None
         self.error: BaseException | None = None
+        self.delay_s = 0.0
 
     def evaluate(self, observations: Any) -> Any:
         self.calls.append(count_rows(observations))
+        time.sleep(self.delay_s)
         if self.gate is not None:
             assert self.gate.wait(20)
         if self.error is not None:
@@ -101,21 +103,30 @@ def wait_until(is_so: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_rows", "waited_ms", "num_clients", "num_waiting", "want_ms"),
+    ("num_rows", "waited_ms", "num_clients", "num_waiting", "call_ms", "want_ms"),
     [
-        (0, 0.0, 2, 0, float("inf")),  # nothing to send
-        (5, 0.0, 2, 1, 4.0),  # one more may come
-        (5, 3.0, 2, 1, 1.0),
-        (5, 9.0, 2, 1, 0.0),  # that was long enough
-        (5, 0.0, 2, 2, 0.0),  # nobody is left to come
-        (5, 0.0, 1, 1, 0.0),
-        (8, 0.0, 9, 1, 0.0),  # full
+        (0, 0.0, 2, 0, 100.0, float("inf")),  # nothing to send
+        (5, 0.0, 2, 1, 100.0, 4.0),  # one more may come
+        (5, 3.0, 2, 1, 100.0, 1.0),
+        (5, 9.0, 2, 1, 100.0, 0.0),  # that was long enough
+        (5, 0.0, 2, 2, 100.0, 0.0),  # nobody is left to come
+        (5, 0.0, 1, 1, 100.0, 0.0),
+        (8, 0.0, 9, 1, 100.0, 0.0),  # full
+        (5, 0.0, 2, 1, 5.0, 2.5),  # half a call is all there is to win
+        (5, 1.0, 2, 1, 5.0, 1.5),
+        (5, 0.0, 2, 1, 0.1, 0.0),  # which is next to nothing
     ],
 )
-def test_patience(num_rows: int, waited_ms: float, num_clients: int, num_waiting: int, want_ms: float) -> None:
+def test_patience(
+    num_rows: int, waited_ms: float, num_clients: int, num_waiting: int, call_ms: float, want_ms: float
+) -> None:
     policy = BatchingPolicy(max_batch=8, max_wait_ms=4.0)
     patience = policy.patience_s(
-        num_rows=num_rows, waited_s=waited_ms / 1000, num_clients=num_clients, num_waiting=num_waiting
+        num_rows=num_rows,
+        waited_s=waited_ms / 1000,
+        num_clients=num_clients,
+        num_waiting=num_waiting,
+        call_s=call_ms / 1000,
     )
     assert patience * 1000 == pytest.approx(want_ms)
     with pytest.raises(ConfigError, match="max_batch must be from 1"):
@@ -169,7 +180,9 @@ def test_no_waiting_when_all_wait() -> None:
     server = InferenceServer(GAME, evaluator, BatchingPolicy(max_wait_ms=600_000.0))
     one, two = (server.connect(8) for _ in range(2))
     with server:
+        evaluator.delay_s = 2.0  # so that waiting for others is worth while
         one.evaluate(observations(3))  # the other has never asked, and so does not work
+        evaluator.delay_s = 0.0
         second = two.submit(observations(2))
         time.sleep(0.01)
         assert evaluator.calls == [3]  # client one may come again

@@ -23,6 +23,7 @@ from windrow.inference.worker_process import Death, PackedGame, WorkerProcess, c
 
 _CLOSE_TIMEOUT_S = 2.0
 _MAX_START_S = 120.0
+_LOOK_S = 0.25
 _ANSWER_S = 1.0
 """For saying what it is doing; a worker that cannot do that is made to leave a traceback."""
 
@@ -67,12 +68,20 @@ class WorkerPool:
         game: what they play, packed.
         entry: the function, `"module:function"`.
         setup: what it is given, beside its `Link`.
-        server: who evaluates; None if workers do that themselves.
+        server: who evaluates.
+        num_workers: how many there will be at most. If that is one per core, each stays on its own.
         timeout_s: seconds without a sign after which a busy worker is `Stuck`; None for no limit.
     """
 
     def __init__(
-        self, game: PackedGame, entry: str, setup: dict[str, Any], server: InferenceServer, timeout_s: float | None
+        self,
+        game: PackedGame,
+        entry: str,
+        setup: dict[str, Any],
+        server: InferenceServer,
+        *,
+        num_workers: int,
+        timeout_s: float | None,
     ) -> None:
         self._game, self._entry, self._setup = game, entry, setup
         self.server, self._timeout_s = server, timeout_s
@@ -80,7 +89,11 @@ class WorkerPool:
         self._events: list[Event] = []
         self._is_closed = False
         self._num_orders = 0
+        self._next_look = 0.0
         self._owner = os.getpid()
+        # Woken together by one process, workers are easily put on the core of that one, behind each other.
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        self._cores = cores if len(cores) == num_workers > 1 else []
 
     # --- Workers ----------------------------------------------------------------------------------------------
 
@@ -167,7 +180,8 @@ class WorkerPool:
                 "a worker process was about to start workers of its own. If the program that you run defines the game, "
                 'put what it does under `if __name__ == "__main__":`, because workers import it too'
             )
-        worker = Worker(index, WorkerProcess(index, self._entry, self._game, self._setup))
+        core = self._cores[index] if self._cores else None
+        worker = Worker(index, WorkerProcess(index, self._entry, self._game, self._setup, core=core))
         process = worker.process
         self._watch(worker, process.control.fileno(), lambda: self._hear(worker))
         self._watch(worker, process.stderr_fd, lambda: self._forward(worker))
@@ -225,10 +239,13 @@ class WorkerPool:
             self.server.unwatch(worker.process.stderr_fd)
 
     def _look_for_stuck(self) -> None:
+        now = monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + (_LOOK_S if self._timeout_s is None else min(_LOOK_S, self._timeout_s / 4))
         for worker in self.workers:
             if not worker.is_alive:
                 continue
-            now = monotonic()
             if worker.asked is not None:
                 if now - worker.asked > (2 if worker.is_aborted else 1) * _ANSWER_S:
                     worker.process.kill(SIGKILL if worker.is_aborted else SIGABRT)

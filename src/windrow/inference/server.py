@@ -12,7 +12,6 @@ Whoever has a loop already calls `turn` in it instead, and may have it watch oth
 from __future__ import annotations
 
 import os
-import selectors
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -57,10 +56,13 @@ from windrow.inference.doorbell import Doorbell
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
 from windrow.inference.stats import ClientStats, ServerStats
+from windrow.inference.watching import Watcher
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _MIN_BUFFER_ROWS = 64
+_CALL_MEMORY = 0.9
+"""Share of the past in what a call is thought to take."""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +143,8 @@ class InferenceServer:
         self._num_waiting_rows = 0
         self._out: deque[_Batch] = deque()
         self._buffers: list[list[ObservationBuffer]] = [[] for _ in self._ports]
-        self._selector = selectors.DefaultSelector()
+        self._call_s = [inf for _ in self._ports]
+        self._watcher = Watcher()
         self.stats = ServerStats()
         self._thread: threading.Thread | None = None
         self._closing: Doorbell | None = None
@@ -189,20 +192,20 @@ class InferenceServer:
 
     def watch(self, fd: int, callback: Callable[[], None]) -> None:
         """Call `callback` from `turn` whenever `fd` can be read."""
-        self._selector.register(fd, selectors.EVENT_READ, callback)
+        self._watcher.add(fd, callback)
 
     def unwatch(self, fd: int) -> None:
         """Watch it no longer."""
-        self._selector.unregister(fd)
+        self._watcher.remove(fd)
 
     def turn(self, timeout_s: float) -> None:
         """Wait until something can be done, at most `timeout_s` seconds, and do it: take requests, send, answer."""
         patience = self._patience()
         if patience <= 0.0 or self._out:
-            self._poll(0.0)
+            self._watcher.poll(0.0)
         else:
             start = monotonic_ns()
-            self._poll(min(timeout_s, patience))
+            self._watcher.poll(min(timeout_s, patience))
             self.stats.idle_s += (monotonic_ns() - start) * 1e-9
         while self._waiting and len(self._out) < self._depth and self._patience() <= 0.0:
             self._send()
@@ -230,7 +233,7 @@ class InferenceServer:
             self.halt(list(self._clients))
             for channel in list(self._clients):
                 self.close_channel(channel)
-            self._selector.close()
+            self._watcher.close()
 
     def __enter__(self) -> InferenceServer:
         self.start()
@@ -309,10 +312,6 @@ class InferenceServer:
             self.unwatch(closing.fileno())
             self.halt(list(self._clients))
 
-    def _poll(self, timeout_s: float) -> None:
-        for key, _ in self._selector.select(None if timeout_s == inf else timeout_s):
-            key.data()
-
     def _hear(self, client: _Client, *, block: bool = True) -> None:
         """Take the requests that a client has posted."""
         channel = client.channel
@@ -346,6 +345,7 @@ class InferenceServer:
             waited_s=(monotonic_ns() - self._waiting[0].posted_ns) * 1e-9,
             num_clients=len(working),
             num_waiting=sum(client.num_waiting > 0 for client in working),
+            call_s=self._call_s[self._waiting[0].model],
         )
 
     def _send(self) -> None:
@@ -427,6 +427,10 @@ class InferenceServer:
         stats.batches += 1
         stats.rows += batch.num_rows
         stats.inference_s += inference_s
+        before = self._call_s[batch.model]
+        self._call_s[batch.model] = (
+            inference_s if before == inf else _CALL_MEMORY * before + (1 - _CALL_MEMORY) * inference_s
+        )
         first = 0
         for request in batch.requests:
             last = first + request.num_rows

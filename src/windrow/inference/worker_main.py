@@ -43,11 +43,17 @@ class Link:
 
 
 def main(arguments: list[int]) -> None:
-    """Run a worker; `arguments` are the descriptors it was given and the process id of who started it."""
+    """Run a worker.
+
+    Args:
+        arguments: the descriptors it was given, the process id of who started it, and the core it is to stay on, or -1.
+    """
     global is_worker
     is_worker = True
-    control_fd, probe, lifeline, parent = arguments
+    control_fd, probe, lifeline, parent, core = arguments
     _hold(lifeline, parent)
+    if core >= 0:
+        os.sched_setaffinity(0, [core])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()  # a crash leaves a traceback as last words
     link = Link(Control(socket.socket(fileno=control_fd)))

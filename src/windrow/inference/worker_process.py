@@ -63,9 +63,12 @@ class WorkerProcess:
         entry: what it runs, `"module:function"`; the function is called with the worker's `Link` and `setup`.
         game: the game as bytes of `pack_game`.
         setup: anything that can be pickled.
+        core: the core it is to stay on; None for any.
     """
 
-    def __init__(self, index: int, entry: str, game: PackedGame, setup: dict[str, Any]) -> None:
+    def __init__(
+        self, index: int, entry: str, game: PackedGame, setup: dict[str, Any], *, core: int | None = None
+    ) -> None:
         self.index = index
         self.control, theirs = Control.create()
         probe_end, self._probe = os.pipe()
@@ -74,7 +77,13 @@ class WorkerProcess:
         given = [theirs.fileno(), probe_end, lifeline_end]
         # A session of its own: Ctrl-C in a terminal is for this process, which ends the search in order.
         self._popen = subprocess.Popen(
-            [_python(), "-c", _BOOT, json.dumps(sys.path), *map(str, [*given, os.getpid()])],
+            [
+                _python(),
+                "-c",
+                _BOOT,
+                json.dumps(sys.path),
+                *map(str, [*given, os.getpid(), -1 if core is None else core]),
+            ],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             pass_fds=given,

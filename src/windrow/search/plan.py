@@ -11,7 +11,8 @@ _MIN_TREES_PER_THREAD = 128
 """Below this a thread would wait longer for its wake-up than it works."""
 
 
-_WORKER_PIPELINE = 2
+_MIN_ROWS_PER_REQUEST = 512
+"""Below this a worker's message costs more than what can be done meanwhile, if the evaluator is quick."""
 
 _MIN_ROWS_PER_BATCH = 2048
 """Below this a GPU is bound by launching kernels, and two half batches take twice as long as a whole one."""
@@ -38,12 +39,14 @@ def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) 
     num_threads = pipeline = 1
     num_workers = 0
     if engine == "vectorized":
-        num_threads = config.num_threads or max(1, min(_num_cores(), num_trees // _MIN_TREES_PER_THREAD))
+        num_threads = config.num_threads or max(1, min(num_cores(), num_trees // _MIN_TREES_PER_THREAD))
         pipeline = config.pipeline or min(evaluator_pipeline, max(1, num_trees * leaves // _MIN_ROWS_PER_BATCH))
     elif engine == "multiprocess":
-        num_workers = min(num_trees, config.num_workers or _num_cores())
-        # A worker grows one half of its trees while the leaves of the other half are evaluated.
-        pipeline = config.pipeline or _WORKER_PIPELINE
+        num_workers = min(num_trees, config.num_workers or num_cores())
+        # A worker grows one half of its trees while the leaves of the other half are evaluated, unless that would only
+        # be more messages about less.
+        is_worth_it = evaluator_pipeline > 1 or num_trees * leaves // num_workers >= 2 * _MIN_ROWS_PER_REQUEST
+        pipeline = config.pipeline or (2 if is_worth_it else 1)
     return Plan(
         engine=engine,
         reason=reason,
@@ -69,7 +72,7 @@ def _hundredth(config: SearchConfig) -> int:
     return 16 if config.num_simulations is None else max(2, min(32, config.num_simulations // 100))
 
 
-def _num_cores() -> int:
+def num_cores() -> int:
     """Cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))

@@ -29,7 +29,7 @@ from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.worker_process import pack_game
 from windrow.search.forest import memory_for_trees
 from windrow.search.forest_worker import Assignment, Report
-from windrow.search.plan import Plan
+from windrow.search.plan import Plan, num_cores
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 
@@ -58,7 +58,8 @@ def make_pool(
         max_batch=config.max_batch, max_wait_ms=config.max_wait_ms, max_inflight_batches=config.max_inflight_batches
     )
     server = InferenceServer(game, {} if port.takes_states else port, policy)
-    return WorkerPool(packed, entry, {}, server, config.worker_timeout_s)
+    num_workers = config.num_workers or num_cores()
+    return WorkerPool(packed, entry, {}, server, num_workers=num_workers, timeout_s=config.worker_timeout_s)
 
 
 class RemoteForest:
