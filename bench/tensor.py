@@ -23,6 +23,7 @@ from resnet import make_resnet
 
 from windrow import SearchConfig
 from windrow.tensor import TensorSearch, make_game
+from windrow.tensor.alone import network_alone
 
 _IN_A_ROW = 4
 PARTS = ("network", "tree", "eager", "gomoku", "peers")
@@ -46,35 +47,13 @@ def make_network(game: Any, mode: str) -> tuple[Any, Any]:
     return network, network if mode == "eager" else torch.compile(network, mode=mode, dynamic=False)
 
 
-@torch.no_grad()
-def network_alone(network: Any, game: Any, batch: int) -> Callable[[], None]:
-    """One evaluation of random boards, as a graph."""
-    generator = torch.Generator().manual_seed(0)
-    boards = torch.randint(0, 2, (batch, *game.observation), generator=generator).to("cuda", torch.bfloat16)
-    boards = boards.contiguous(memory_format=torch.channels_last)
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            network(boards)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = network(boards)
-
-    def replay() -> None:
-        graph.replay()
-        assert kept is not None
-
-    return replay
-
-
 def share(game: Any, network: Any, num_trees: int, simulations: int, rounds: int) -> dict[str, float]:
     """Searches against the network alone: positions per second of both, and the median of their ratios.
 
     A search evaluates one position per simulation and one per root; both count. Searches follow each other without a
     pause, as in self-play: the host prepares the next one while the device works.
     """
-    alone = network_alone(network, game, num_trees)
+    alone = network_alone(network, game, num_trees, torch.device("cuda"))
     search = TensorSearch(game, network, SearchConfig(num_simulations=simulations), num_trees=num_trees)
     states = game.initial(num_trees, "cuda")
     assert bool((search.run(states).visits.sum(1) == simulations).all())

@@ -193,6 +193,25 @@ def test_bench_search(one_core: None) -> None:
     assert code == 0 and "of its own throughput" in out
 
 
+def test_bench_engines(one_core: None) -> None:
+    """Trees on the CPU and trees as tensors, measured alike."""
+    pytest.importorskip("torch")
+    common = ("bench", "engines", "tictactoe", "--net", "8x1", "--backend", "torch")
+    arguments = (*common, "--trees", "4", "--sims", "6", "--repeats", "1")
+    document = run_json(*arguments)
+    assert [figures["engine"] for figures in document["engines"]] == ["vectorized", "tensor"]
+    for figures in document["engines"]:
+        assert figures["simulations"] > 0 and figures["network"] > 0
+        assert figures["share"] == pytest.approx(figures["positions"] / figures["network"])
+    assert document["engines"][1]["positions"] == pytest.approx(document["engines"][1]["simulations"] * 7 / 6)
+    code, out, _ = run(*arguments, "--engine", "batched", "--leaves", "2")
+    assert code == 0 and "Fastest here: batched" in out
+    code, _, err = run(*arguments, "--engine", "tenser")
+    assert code == 1 and "tenser" in err
+    code, _, err = run("bench", "engines", "azul", "--net", "8x1", "--trees", "2", "--sims", "2", "--engine", "tensor")
+    assert code == 1 and "the tensor engine has no game" in err
+
+
 @pytest.mark.slow
 def test_bench_backends() -> None:
     pytest.importorskip("torch")

@@ -7,31 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.evaluation import make_evaluator, new_network
+from windrow.cli import engines
+from windrow.cli.evaluation import folded_network, make_evaluator, network_label
 from windrow.cli.measure import different_positions, network_rate, profile_search
-from windrow.cli.options import GameArgument, JsonOption, complete_evaluator, examples
+from windrow.cli.options import GameArgument, JsonOption, NetOption, examples
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 
-NetOption = Annotated[
-    str,
-    typer.Option(
-        "--net",
-        help="The network: channels x blocks of a new one, such as [cyan]64x5[/cyan], or the path of a checkpoint.",
-        autocompletion=complete_evaluator,
-    ),
-]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="Measure this machine: the search against its network, and backends against each other.",
+        help="Measure this machine: the search against its network, engines and backends against each other.",
         no_args_is_help=True,
         rich_markup_mode="rich",
-        epilog=examples("windrow bench search", "windrow bench backends --net 32x3 --batch 256"),
+        epilog=examples(
+            "windrow bench search", "windrow bench engines --trees 256", "windrow bench backends --net 32x3 --batch 256"
+        ),
     )
     group.command(
         "search",
@@ -49,6 +43,7 @@ def register(app: typer.Typer) -> None:
             "windrow bench backends --net 32x3 --threads 1 --json",
         ),
     )(backends)
+    engines.register(group)
     app.add_typer(group, name="bench")
 
 
@@ -65,7 +60,7 @@ def search(
     rules = parse_game(game)
     states = different_positions(rules, trees)
     config = SearchConfig(engine="vectorized", num_simulations=sims)
-    chosen = make_evaluator(rules, _evaluator(net), backend=backend, batch=trees, has_new_network=True)
+    chosen = make_evaluator(rules, network_label(net), backend=backend, batch=trees, has_new_network=True)
     with progress_bar("measuring", 2 * repeats) as bar:
         alone: list[Any] = []
         with_network: list[Any] = []
@@ -122,7 +117,7 @@ def backends(
     from windrow.evaluators.backends.catalog import BACKENDS
 
     rules = parse_game(game)
-    module = _folded(rules, net)
+    module = folded_network(rules, net)
     sizes = batch or [64]
     results: dict[str, dict[str, Any]] = {}
     quick = [backend for backend in BACKENDS.values() if backend.is_quick]
@@ -173,20 +168,3 @@ def _measure_backend(
         return {**nothing, "problem": str(error).splitlines()[0]}
     evaluator.close()
     return {"rates": rates, "agrees": agreement.holds, "agreement": str(agreement), "problem": None}
-
-
-def _evaluator(net: str) -> str:
-    """The `--net` option as an evaluator."""
-    return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
-
-
-def _folded(game: CoreGame, net: str) -> Any:
-    from windrow.nets import fold
-
-    if net.partition("x")[0].isdigit():
-        return fold(new_network(game, net))
-    from pathlib import Path
-
-    from windrow.train import load_model
-
-    return fold(load_model(Path(net), expect_game=game).net)

@@ -71,3 +71,19 @@ def new_network(game: CoreGame, size: str) -> Any:
     from windrow.nets import ResNet
 
     return ResNet.for_game(game, channels=int(channels), blocks=int(blocks)).eval()
+
+
+def network_label(net: str) -> str:
+    """The `--net` option as an evaluator: a checkpoint's path, or the size of a new network."""
+    return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
+
+
+def folded_network(game: CoreGame, net: str) -> Any:
+    """The network that `--net` names, batch norm folded in."""
+    from windrow.nets import fold
+
+    if net.partition("x")[0].isdigit():
+        return fold(new_network(game, net))
+    from windrow.train import load_model
+
+    return fold(load_model(Path(net), expect_game=game).net)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -188,12 +189,21 @@ def profile_search(
 
 
 def network_rate(evaluator: Any, observations: Any, *, seconds: float = 0.15) -> float:
-    """Positions per second of a network that is called with the same rows again and again, for so many seconds."""
+    """Positions per second of a network that is called with the same rows again and again, for so many seconds.
+
+    An asynchronous one always has as many batches as it likes, so that it never waits for the next.
+    """
     evaluator.evaluate(observations)
+    depth: int = getattr(evaluator, "pipeline", 1)
+    out: deque[Any] = deque()
     num_calls, start = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - start) < seconds or num_calls == 0:
-        evaluator.evaluate(observations)
+        while len(out) < depth:
+            out.append(evaluator.submit(observations))
+        out.popleft().result()
         num_calls += 1
+    for pending in out:
+        pending.result()
     return num_calls * count_rows(observations) / elapsed
 
 

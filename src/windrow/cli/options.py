@@ -131,6 +131,14 @@ EvaluatorOption: TypeAlias = Annotated[
         autocompletion=complete_evaluator,
     ),
 ]
+NetOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--net",
+        help="The network: channels x blocks of a new one, such as [cyan]64x5[/cyan], or the path of a checkpoint.",
+        autocompletion=complete_evaluator,
+    ),
+]
 BackendOption: TypeAlias = Annotated[
     str, typer.Option("--backend", help='What runs a network; "auto" takes the fastest.', rich_help_panel="Search")
 ]
