@@ -107,8 +107,8 @@ def test_memory_of_trees_on_a_gpu() -> None:
     assert many["bytes"] == 2 * few["bytes"] > 0
     code, out, _ = run("info", "--memory", "connect4")
     assert code == 0 and "1,024 of connect4" in out and "GiB on the GPU" in out
-    code, _, err = run("info", "--memory", "pig")
-    assert code == 1 and "the tensor engine has no game 'pig'" in err
+    code, _, err = run("info", "--memory", "azul")
+    assert code == 1 and "the tensor engine has no game 'azul'" in err
 
 
 def test_info() -> None:

@@ -21,9 +21,13 @@ import tensor_cases as cases  # noqa: E402
 from test_tensor_reuse import Games  # noqa: E402
 
 from windrow import EvaluatorError, SearchConfig, SearchError  # noqa: E402
+from windrow.evaluators import HashEvaluator  # noqa: E402
+from windrow.reference import ReferenceSearch  # noqa: E402
 from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game  # noqa: E402
-from windrow.tensor.game import each, observation_size, stack  # noqa: E402
+from windrow.tensor.chance import pick  # noqa: E402
+from windrow.tensor.game import each, is_chance, max_draws_of, observation_size, stack  # noqa: E402
 
+CHANCE_GAMES = ["pig", "rafts"]
 CONFIGS = {
     "plain": (SearchConfig(num_simulations=100), {}),
     "parent": (
@@ -59,7 +63,15 @@ def test_equals_the_reference(name: str, setting: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("connect4", {}), ("gomoku", {}), ("gomoku", {"size": 19}), ("othello", {})]
+    ("name", "options"),
+    [
+        ("connect4", {}),
+        ("gomoku", {}),
+        ("gomoku", {"size": 19}),
+        ("othello", {}),
+        ("pig", {"target": 20}),
+        ("rafts", {}),
+    ],
 )
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_kernels_equal_their_twins(name: str, options: dict[str, Any], root: Any) -> None:
@@ -69,10 +81,26 @@ def test_kernels_equal_their_twins(name: str, options: dict[str, Any], root: Any
     cases.compare_kernels(name, options, [3 * (i % 25) for i in range(37)], config, "cuda")
 
 
+@pytest.mark.parametrize("name", CHANCE_GAMES)
+@pytest.mark.parametrize("how", [{}, {"is_compiled": False}, {"is_captured": False}])
+def test_a_gumbel_root_with_chance_equals_the_reference(name: str, how: dict[str, Any]) -> None:
+    game, options, plies = cases.GAMES[name]
+    native, _ = cases.make_pair(game, options)
+    config = SearchConfig(num_simulations=48, root="gumbel", gumbel_scale=1.0)
+    tensor, states = cases.positions(game, options, plies)
+    search = cases.make_search(game, options, len(plies), config, **how)
+    search.run(to_gpu(tensor))
+    for tree, state in enumerate(states):
+        if native.to_play(state) >= 0:
+            root = ReferenceSearch(native, HashEvaluator(cases.SEED), config, tree=tree).run(state)
+            assert cases.tensor_tree(search, tree) == cases.reference_tree(root, native.num_actions), tree
+
+
 @pytest.mark.parametrize("rule", ["visits", "loss", "dilute"])
 @pytest.mark.parametrize(("leaves", "budget"), [(4, 101), (32, 160)])
-def test_rounds_of_several_leaves_equal_the_reference(leaves: int, budget: int, rule: Any) -> None:
-    game, options, plies = cases.GAMES["connect4"]
+@pytest.mark.parametrize("name", ["connect4", *CHANCE_GAMES])
+def test_rounds_of_several_leaves_equal_the_reference(name: str, leaves: int, budget: int, rule: Any) -> None:
+    game, options, plies = cases.GAMES[name]
     config = SearchConfig(num_simulations=budget, leaves_per_tree=leaves, in_flight=rule, virtual_loss=1.5)
     tensor, states = cases.positions(game, options, plies)
     search = cases.make_search(game, options, len(plies), config, is_compiled=leaves == 4)
@@ -81,13 +109,15 @@ def test_rounds_of_several_leaves_equal_the_reference(leaves: int, budget: int, 
         assert cases.assert_equals_reference(search, result, game, options, states) > 0
 
 
-@pytest.mark.parametrize(("name", "options"), [("connect4", {}), ("gomoku", {}), ("othello", {})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("connect4", {}), ("gomoku", {}), ("othello", {}), ("pig", {"target": 20}), ("rafts", {})]
+)
 def test_kernels_of_several_leaves_equal_their_twins(name: str, options: dict[str, Any]) -> None:
     config = SearchConfig(num_simulations=60, leaves_per_tree=8, first_play="parent", dirichlet_fraction=0.25)
     cases.compare_kernels(name, options, [3 * (i % 25) for i in range(21)], config, "cuda")
 
 
-@pytest.mark.parametrize("name", ["connect4", "othello"])
+@pytest.mark.parametrize("name", ["connect4", "othello", *CHANCE_GAMES])
 def test_moves_with_the_subtree_kept(name: str) -> None:
     """The reference's trees, node for node, after every move."""
     config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25)
@@ -98,12 +128,13 @@ def test_moves_with_the_subtree_kept(name: str) -> None:
         roots = games.run()
 
 
-def test_other_rows_do_not_change_the_first() -> None:
+@pytest.mark.parametrize(("name", "plies"), [("connect4", 6), ("rafts", 2)])
+def test_other_rows_do_not_change_the_first(name: str, plies: int) -> None:
     config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25)
-    alone = to_gpu(cases.positions("connect4", {}, [6])[0])
-    others = to_gpu(cases.positions("connect4", {}, list(range(40)), seed=5)[0])
-    want = cases.make_search("connect4", {}, 1, config).run(alone)
-    got = cases.make_search("connect4", {}, 41, config).run(stack([alone, others]))
+    alone = to_gpu(cases.positions(name, {}, [plies])[0])
+    others = to_gpu(cases.positions(name, {}, list(range(40)), seed=5)[0])
+    want = cases.make_search(name, {}, 1, config).run(alone)
+    got = cases.make_search(name, {}, 41, config).run(stack([alone, others]))
     for name in ("visits", "value_sum", "prior", "value"):
         assert torch.equal(getattr(got, name)[0], getattr(want, name)[0]), name
 
@@ -144,6 +175,37 @@ def test_nothing_waits_for_the_device_inside_a_search() -> None:
         torch.cuda.set_sync_debug_mode("default")
     assert len(chosen) == 3
     result.check()
+    assert (result.visits.sum(1) == 40).all()
+
+
+@pytest.mark.parametrize("settings", [{"dirichlet_fraction": 0.25}, {"root": "gumbel"}, {"leaves_per_tree": 4}])
+@pytest.mark.parametrize("name", CHANCE_GAMES)
+def test_nothing_waits_for_the_device_where_chance_moves(name: str, settings: dict[str, Any]) -> None:
+    """Searches, moves, outcomes of chance, and searches of what is kept."""
+    _, game = cases.make_pair(name, {})
+    evaluator = TensorHashEvaluator(game.num_actions, observation_size(game))
+    config = SearchConfig(num_simulations=40, **settings)
+    search = TensorSearch(game, evaluator, config, num_trees=64, keeps_subtrees=True)
+    states = game.initial(64, "cuda")
+    generator = torch.Generator("cuda").manual_seed(0)
+    search.run(states)
+    torch.cuda.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        result = search.run(states)
+        search.advance(result.best_action)
+        for _ in range(max_draws_of(game)):
+            roots = search.root_states()
+            shares = game.outcomes(roots)
+            drawn = torch.rand(64, dtype=torch.float64, device="cuda", generator=generator)
+            search.advance(torch.where(is_chance(game, roots), pick(shares, drawn), -1))
+        again = search.run()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for found in (result, again):
+        found.check()
     assert (result.visits.sum(1) == 40).all()
 
 

@@ -28,6 +28,8 @@ def main() -> None:
     for config in CONFIGS:
         cases.compare_kernels("connect4", {}, [0, 8, 42, 30, 5], config, "cpu")
         cases.compare_kernels("gomoku", {"size": 6}, [0, 33], config, "cpu")
+        cases.compare_kernels("pig", {"target": 20}, [0, 8, 90, 30, 5], config, "cpu")
+        cases.compare_kernels("rafts", {}, [0, 2, 20, 6, 4], config, "cpu")
     print("equal")
 
 

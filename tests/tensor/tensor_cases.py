@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from chance_games import Rafts, TensorRafts
 
-from windrow import TERMINAL, SearchConfig, make_game
+from windrow import CHANCE, TERMINAL, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator
+from windrow.games.python_game import as_core_game
 from windrow.reference import Node, ReferenceSearch
 from windrow.tensor import TensorHashEvaluator, TensorSearch
 from windrow.tensor import make_game as make_tensor_game
-from windrow.tensor.game import each, observation_size, stack
+from windrow.tensor.game import each, is_chance, max_draws_of, observation_size, stack
 
 SEED = 7
 
@@ -24,22 +26,43 @@ GAMES: dict[str, tuple[str, dict[str, Any], list[int]]] = {
     "small connect4": ("connect4", {"rows": 4, "columns": 5, "connect": 3}, [0, 20, 5, 9]),
     "gomoku": ("gomoku", {"size": 6, "rule": "standard"}, [0, 36, 12, 33]),
     "othello": ("othello", {}, [0, 20, 70, 57, 40]),
+    "pig": ("pig", {"target": 20}, [0, 3, 90, 8, 12, 5, 90]),
+    "rafts": ("rafts", {}, [0, 1, 20, 2, 3, 5, 6, 20, 7]),
 }
 
 
+def make_pair(name: str, options: dict[str, Any]) -> tuple[Any, Any]:
+    """A game and its sibling in torch ops."""
+    if name == "rafts":
+        return as_core_game(Rafts(**options)), TensorRafts(**options)
+    return make_game(name, **options), make_tensor_game(name, **options)
+
+
+def outcome_numbers(game: Any) -> list[int]:
+    """What the sibling calls the outcomes of a tensor game."""
+    return list(getattr(game, "outcome_numbers", range(getattr(game, "num_outcomes", 0))))
+
+
 def positions(name: str, options: dict[str, Any], plies: list[int], seed: int = 3) -> tuple[Any, list[Any]]:
-    """The same positions as one tensor state and as states of the C++ game, each after some random moves."""
-    native, game = make_game(name, **options), make_tensor_game(name, **options)
+    """The same positions as one tensor state and as states of the C++ game, each after some random moves.
+
+    Where chance is to move it has moved: such positions are not searched.
+    """
+    native, game = make_pair(name, options)
     rng = random.Random(f"{name} {options} {seed}")
     tensors: list[Any] = []
     states: list[Any] = []
     for num_moves in plies:
         tensor, state = game.initial(1), native.initial_state()
-        for _ in range(num_moves):
-            if native.to_play(state) == TERMINAL:
-                break
+        while native.to_play(state) == CHANCE or (num_moves > 0 and native.to_play(state) != TERMINAL):
+            if native.to_play(state) == CHANCE:
+                number = rng.choice([outcome for outcome, _ in native.chance_outcomes(state)])
+                outcome = outcome_numbers(game).index(number)
+                state, tensor = native.apply(state, number), game.happen(tensor, torch.tensor([outcome]))
+                continue
             action = rng.choice(list(native.legal_actions(state)))
             state, tensor = native.apply(state, action), game.step(tensor, torch.tensor([action]))
+            num_moves -= 1
         tensors.append(tensor)
         states.append(state)
     return stack(tensors), states
@@ -49,19 +72,26 @@ def make_search(
     name: str, options: dict[str, Any], num_trees: int, config: SearchConfig, **settings: Any
 ) -> TensorSearch:
     """A search with the hash evaluator."""
-    game = make_tensor_game(name, **options)
+    _, game = make_pair(name, options)
     evaluator = TensorHashEvaluator(game.num_actions, observation_size(game), SEED)
     return TensorSearch(game, evaluator, config, num_trees=num_trees, **settings)
 
 
 def reference_tree(root: Node, num_actions: int) -> dict[tuple[int, ...], tuple[Any, ...]]:
-    """Every node of a reference tree by the actions that lead to it: visits, value, sums, priors, edges."""
+    """Every node of a reference tree by the moves that lead to it: visits, value, sums, priors, edges.
+
+    Of a node of chance, the numbers of the outcomes that were drawn.
+    """
     nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
     todo: list[tuple[tuple[int, ...], Node]] = [((), root)]
     while todo:
         path, node = todo.pop()
         if node.to_play == TERMINAL:
             nodes[path] = (0, node.value)
+            continue
+        if node.to_play == CHANCE:
+            nodes[path] = ("chance", sorted(node.children))
+            todo += [((*path, outcome), child) for outcome, child in node.children.items()]
             continue
         prior, visits, sums = np.full(num_actions, -1, np.float32), np.zeros(num_actions, int), np.zeros(num_actions)
         prior[node.actions], visits[node.actions], sums[node.actions] = (
@@ -83,12 +113,21 @@ def tensor_tree(search: TensorSearch, tree: int) -> dict[tuple[int, ...], tuple[
         found = tensor[tree, node]
         return found[:num_actions].tolist() if found.dim() else found.item()
 
+    numbers = outcome_numbers(search.game)
+
     nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
     todo: list[tuple[tuple[int, ...], int]] = [((), 0)]
     while todo:
         path, node = todo.pop()
         if read(pools.to_play, node) == TERMINAL:
             nodes[path] = (0, read(pools.value, node))
+            continue
+        if read(pools.to_play, node) == CHANCE:
+            below = {number: int(child) for number, child in zip(numbers, pools.child[tree, node], strict=False)}
+            drawn = {number: child for number, child in below.items() if child >= 0}
+            assert read(pools.node_visits, node) == 0 and not pools.visits[tree, node, : pools.num_edges].any()
+            nodes[path] = ("chance", sorted(drawn))
+            todo += [((*path, number), child) for number, child in drawn.items()]
             continue
         facts = (pools.node_visits, pools.value, pools.node_sum, pools.prior, pools.visits, pools.value_sum)
         nodes[path] = tuple(read(tensor, node) for tensor in facts)
@@ -101,7 +140,7 @@ def assert_equals_reference(
     search: TensorSearch, result: Any, name: str, options: dict[str, Any], states: list[Any]
 ) -> int:
     """Every node of every tree is the reference's. The number of games that were over at the root."""
-    native = make_game(name, **options)
+    native, _ = make_pair(name, options)
     num_over = 0
     for tree, state in enumerate(states):
         visits = result.visits[tree].tolist()
@@ -117,6 +156,22 @@ def assert_equals_reference(
         for path, facts in want.items():
             assert got[path] == facts, f"tree {tree}, node {path}"
     return num_over
+
+
+def pass_chance(search: TensorSearch, native: Any, references: list[Any], rng: random.Random) -> int:
+    """Play random outcomes in all trees whose roots are of chance, here and there; how many that were."""
+    numbers, num_passed = outcome_numbers(search.game), 0
+    while True:
+        outcomes = [-1] * len(references)
+        for tree, reference in enumerate(references):
+            if reference is not None and reference.root.to_play == CHANCE:
+                number = rng.choice([outcome for outcome, _ in native.chance_outcomes(reference.root.state)])
+                reference.advance(number)
+                outcomes[tree] = numbers.index(number)
+                num_passed += 1
+        if max(outcomes) < 0:
+            return num_passed
+        search.advance(torch.tensor(outcomes, device=search.device))
 
 
 # --- Kernels and twins --------------------------------------------------------------------------------------------
@@ -138,17 +193,20 @@ class Rough(torch.nn.Module):
 def assert_same_pools(first: TensorSearch, second: TensorSearch) -> None:
     """Every tensor of both searches, the slot of nobody and slots not given out apart."""
     pools = [first._pools, second._pools]
-    given, num_actions = pools[0].next_free, pools[0].num_actions
+    given, num_edges = pools[0].next_free, pools[0].num_edges
     assert torch.equal(given, pools[1].next_free)
     is_given = torch.arange(pools[0].num_slots, device=given.device) < given[:, None]
     nodes = ("to_play", "value", "node_sum", "node_visits", "parent_of", "action_of")
     for field in (*nodes, "visits", "value_sum", "prior", "child"):
         ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
         if ours.dim() > 1:
-            ours, theirs = ours[:, :num_actions], theirs[:, :num_actions]
+            ours, theirs = ours[:, :num_edges], theirs[:, :num_edges]
         assert torch.equal(ours, theirs), field
     for field in ("depth", "leaf", "parent", "action", "slot", "is_new", "is_bad"):
         assert torch.equal(getattr(pools[0], field), getattr(pools[1], field)), field
+    if first._chance is not None:
+        for field in ("key", "num_started", "simulation", "num_draws", "is_overdrawn"):
+            assert torch.equal(getattr(first._chance, field), getattr(second._chance, field)), field
     for flight in (first._flight, second._flight):
         assert flight is None or not (flight.edges.any() or flight.nodes.any() or flight.remaining.any())
 
@@ -157,7 +215,7 @@ def compare_kernels(
     name: str, options: dict[str, Any], plies: list[int], config: SearchConfig, device: str, **settings: Any
 ) -> None:
     """The same searches, with a move in between, by Triton's kernels and by their twins."""
-    game = make_tensor_game(name, **options)
+    _, game = make_pair(name, options)
     tensor = positions(name, options, plies)[0]
     tensor = each(tensor, lambda part: part.to(device))
     searches = []
@@ -178,6 +236,9 @@ def compare_kernels(
     assert_same_pools(searches[0][0], searches[1][0])
     for search, result in searches:
         search.advance(result.best_action)
+        for _ in range(max_draws_of(game)):
+            roots = search.root_states()
+            search.advance(torch.where(is_chance(game, roots), game.outcomes(roots).argmax(1), -1))
         search.run()
     assert_same_pools(searches[0][0], searches[1][0])
     assert torch.equal(searches[0][1].policy, searches[1][1].policy)

@@ -17,7 +17,7 @@ from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game, memory_
 
 @pytest.mark.parametrize("rule", ["visits", "loss", "dilute"])
 @pytest.mark.parametrize(("leaves", "budget"), [(2, 24), (8, 37), (32, 45)])
-@pytest.mark.parametrize("name", ["tictactoe", "connect4", "othello"])
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "othello", "pig", "rafts"])
 def test_equals_the_reference(name: str, leaves: int, budget: int, rule: Any):
     """Budgets that K divides and that it does not; roots at which 32 walks want the same few leaves."""
     game, options, plies = cases.GAMES[name]
@@ -36,9 +36,10 @@ def test_equals_the_reference(name: str, leaves: int, budget: int, rule: Any):
         {"dirichlet_fraction": 0.25, "max_depth": 2},
     ],
 )
-def test_moves_with_the_subtree_kept(settings: dict[str, Any]):
+@pytest.mark.parametrize("name", ["connect4", "rafts"])
+def test_moves_with_the_subtree_kept(name: str, settings: dict[str, Any]):
     config = SearchConfig(num_simulations=30, leaves_per_tree=4, **settings)
-    games = Games("connect4", config, keeps_subtrees=True, device="cpu")
+    games = Games(name, config, keeps_subtrees=True, device="cpu")
     roots = games.run(games.states)
     for turn in range(3):
         games.advance(roots, turn)

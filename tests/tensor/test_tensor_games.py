@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from windrow import TERMINAL, GameError, make_game  # noqa: E402
+import tensor_cases as cases  # noqa: E402
+
+from windrow import CHANCE, TERMINAL, GameError, make_game  # noqa: E402
 from windrow.tensor import check_game  # noqa: E402
 from windrow.tensor import make_game as make_tensor_game  # noqa: E402
-from windrow.tensor.game import like, tensors_of  # noqa: E402
+from windrow.tensor.game import choose, max_draws_of  # noqa: E402
 from windrow.tensor.games import GAMES  # noqa: E402
 
 VARIANTS = [
@@ -27,17 +31,36 @@ VARIANTS = [
     ("gomoku", {"size": 6, "rule": "standard"}),
     ("gomoku", {"size": 19}),
     ("othello", {}),
+    ("pig", {}),
+    ("pig", {"target": 7}),
+    ("pig", {"target": 1000}),
+    ("rafts", {}),  # of these tests
+    ("rafts", {"starts_with_chance": True}),
 ]
 
 
 def test_every_tensor_game_has_a_sibling():
-    assert {name for name, _ in VARIANTS} == set(GAMES)
+    assert {name for name, _ in VARIANTS} == {*GAMES, "rafts"}
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_lock_step(name: str, options: dict[str, Any]):
-    """Random games to the end: players, legal actions, observations and results are the C++ game's, bit for bit."""
-    native, game = make_game(name, **options), make_tensor_game(name, **options)
+    check_lock_step(*cases.make_pair(name, options))
+
+
+def test_the_example_plays_like_the_builtin_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "examples" / "games"), *sys.path])
+    from connect4_tensor import Connect4  # pyright: ignore[reportMissingImports]
+
+    check_lock_step(make_game("connect4"), Connect4())
+    check_lock_step(make_game("connect4", rows=4, columns=5), Connect4(4, 5))
+
+
+def check_lock_step(native: Any, game: Any) -> None:
+    """Random games to the end: players, legal actions, observations and results are the C++ game's, bit for bit.
+
+    Chances too, and no more nodes of chance follow each other than `max_draws`.
+    """
     check_game(game)
     assert (game.num_actions, game.num_players, game.observation) == (
         native.num_actions,
@@ -46,34 +69,45 @@ def test_lock_step(name: str, options: dict[str, Any]):
     )
     rng, batch = random.Random(1), 24
     states, tensor = [native.initial_state()] * batch, game.initial(batch)
+    has_chance, numbers = max_draws_of(game) > 0, cases.outcome_numbers(game)
+    num_draws, longest = [0] * batch, 0
     while True:
         is_over = game.terminal(tensor)
+        shares = game.outcomes(tensor).numpy() if has_chance else None
         players, legal, shown, returns = (
             part.numpy()
             for part in (game.to_play(tensor), game.legal(tensor), game.observe(tensor), game.returns(tensor))
         )
-        actions = [0] * batch
+        actions, outcomes = [0] * batch, [-1] * batch
         for row, state in enumerate(states):
             assert np.flatnonzero(legal[row]).tolist() == list(native.legal_actions(state)), f"\n{state}"
             assert shown[row].tobytes() == native.observe(state).tobytes(), f"\n{state}"
             if native.to_play(state) == TERMINAL:
                 assert is_over[row]
                 assert returns[row].tolist() == list(native.returns(state)), f"\n{state}"
+                continue
+            assert not is_over[row] and players[row] == native.to_play(state), f"\n{state}"
+            if players[row] == CHANCE:
+                want = {number: np.float32(share) for number, share in native.chance_outcomes(state)}
+                assert {numbers[i]: shares[row, i] for i in np.flatnonzero(shares[row])} == want, f"\n{state}"
+                outcomes[row] = numbers.index(rng.choice(list(want)))
+                num_draws[row] += 1
             else:
-                assert not is_over[row] and players[row] == native.to_play(state), f"\n{state}"
                 actions[row] = rng.choice(list(native.legal_actions(state)))
+                num_draws[row] = 0
+        longest = max(longest, *num_draws)
         if bool(is_over.all()):
+            assert longest == max_draws_of(game)
             return
-        # A finished game is stepped too; what comes out is thrown away.
+        # Finished games are stepped too, and outcomes happen where chance is not to move; that is thrown away.
         stepped = game.step(tensor, torch.tensor(actions))
-        kept = [
-            torch.where(is_over.view(-1, *[1] * (old.dim() - 1)), old, new)
-            for old, new in zip(tensors_of(tensor), tensors_of(stepped), strict=True)
-        ]
-        tensor = like(tensor, kept)
+        if has_chance:
+            outcome = torch.tensor(outcomes)
+            stepped = choose(outcome >= 0, game.happen(tensor, outcome.clamp_min(0)), stepped)
+        tensor = choose(is_over, tensor, stepped)
         states = [
-            state if over else native.apply(state, action)
-            for state, over, action in zip(states, is_over.tolist(), actions, strict=True)
+            state if over else native.apply(state, action if outcome < 0 else numbers[outcome])
+            for state, over, action, outcome in zip(states, is_over.tolist(), actions, outcomes, strict=True)
         ]
 
 
@@ -85,6 +119,7 @@ def test_lock_step(name: str, options: dict[str, Any]):
         ("connect4", {"hight": 6}, "hight"),
         ("gomoku", {"size": 20}, "from 5 to 19"),
         ("gomoku", {"rule": "renju"}, "freestyle"),
+        ("pig", {"target": 1}, "from 2 to 1000, not 1"),
     ],
 )
 def test_impossible_games(name: str, options: dict[str, Any], message: str):
@@ -130,6 +165,7 @@ class Countdown:
 
 def test_a_small_game_of_ones_own():
     check_game(Countdown())
+    check_game(Windy())
 
 
 class Branching(Countdown):
@@ -175,6 +211,58 @@ class ThreePlayers(Countdown):
     num_players = 3
 
 
+class Windy(Countdown):
+    """After every move the wind takes one away, or none."""
+
+    num_outcomes = 4
+
+    def outcomes(self, state: Any) -> Any:
+        return torch.full((len(state["pile"]), 4), 0.25)
+
+    def happen(self, state: Any, outcome: Any) -> Any:
+        return {**state, "pile": torch.clamp_min(state["pile"] - outcome // 2, 0)}
+
+
+class NoOutcome(Countdown):
+    """Something happens, but what?"""
+
+    num_outcomes = 2
+    happen = Windy.happen
+
+
+class TooManyOdds(Windy):
+    """Four, not three."""
+
+    num_outcomes = 3
+
+
+class DoubleOdds(Windy):
+    """In float64."""
+
+    def outcomes(self, state: Any) -> Any:
+        return super().outcomes(state).double()
+
+
+class Narrowing(Windy):
+    """A state that changes its type when something happens."""
+
+    def happen(self, state: Any, outcome: Any) -> Any:
+        return {**state, "pile": state["pile"].to(torch.int32)}
+
+
+class Peeking(Windy):
+    """Looks which outcome it is."""
+
+    def happen(self, state: Any, outcome: Any) -> Any:
+        return state if outcome.sum().item() > 0 else super().happen(state, outcome)
+
+
+class NeverDrawn(Windy):
+    """Chance that never moves."""
+
+    max_draws = 0
+
+
 @pytest.mark.parametrize(
     ("game", "message"),
     [
@@ -184,6 +272,12 @@ class ThreePlayers(Countdown):
         (WrongType(), r"WrongType.observe must return \(3, 2\) torch.float32"),
         (Widening(), r"Widening.step must return tensors as it got them"),
         (ThreePlayers(), "two players so far, not 3"),
+        (NoOutcome(), "NoOutcome has num_outcomes, happen, so chance moves in it; but it lacks outcomes"),
+        (TooManyOdds(), r"TooManyOdds.outcomes must return \(3, 3\) torch.float32 .* not \(3, 4\)"),
+        (DoubleOdds(), r"DoubleOdds.outcomes must return \(3, 4\) torch.float32"),
+        (Narrowing(), r"Narrowing.happen must return tensors as it got them"),
+        (Peeking(), r"Peeking.happen looks at the values of a tensor"),
+        (NeverDrawn(), "NeverDrawn.max_draws must be an integer from 1 on, not 0"),
         (object(), "it lacks num_actions"),
     ],
 )

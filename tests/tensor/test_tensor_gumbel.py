@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import tensor_cases as cases  # noqa: E402
 
-from windrow import TERMINAL, ConfigError, SearchConfig, make_game  # noqa: E402
+from windrow import TERMINAL, ConfigError, SearchConfig  # noqa: E402
 from windrow.evaluators import HashEvaluator  # noqa: E402
 from windrow.reference import ReferenceSearch  # noqa: E402
 
@@ -43,7 +44,7 @@ def assert_equals_reference(search: Any, result: Any, references: list[Any], roo
 def test_equals_the_reference(name: str, config: SearchConfig):
     """Two searches and a move between them, so that visits from before are not counted."""
     game, options, plies = cases.GAMES[name]
-    native = make_game(game, **options)
+    native, _ = cases.make_pair(game, options)
     tensor, states = cases.positions(game, options, plies)
     search = cases.make_search(game, options, len(plies), config, keeps_subtrees=True, device="cpu")
     references = [
@@ -58,9 +59,11 @@ def test_equals_the_reference(name: str, config: SearchConfig):
     for tree, reference in enumerate(references):
         if reference is not None:
             reference.advance(int(result.best_action[tree]))
-            if reference.root.to_play == TERMINAL:
-                references[tree] = None
     search.advance(result.best_action)
+    cases.pass_chance(search, native, references, random.Random(1))
+    references = [
+        None if reference is None or reference.root.to_play == TERMINAL else reference for reference in references
+    ]
     result = search.run()
     assert_equals_reference(search, result, references, [reference and reference.run() for reference in references])
 

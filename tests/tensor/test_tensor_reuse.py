@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import tensor_cases as cases  # noqa: E402
 
-from windrow import TERMINAL, SearchConfig, SearchError, make_game  # noqa: E402
+from windrow import TERMINAL, SearchConfig, SearchError  # noqa: E402
 from windrow.evaluators import HashEvaluator  # noqa: E402
 from windrow.reference import ReferenceSearch  # noqa: E402
 from windrow.tensor.game import tensors_of  # noqa: E402
@@ -26,7 +27,9 @@ class Games:
 
     def __init__(self, name: str, config: SearchConfig, **settings: Any) -> None:
         self.name, self.options, plies = cases.GAMES[name]
-        self.native = make_game(self.name, **self.options)
+        self.native, _ = cases.make_pair(self.name, self.options)
+        self.rng = random.Random(name)
+        self.num_outcomes = 0  # of chance, that were played
         self.states, states = cases.positions(self.name, self.options, plies)
         self.search = cases.make_search(self.name, self.options, len(plies), config, **settings)
         self.references = [
@@ -72,6 +75,7 @@ class Games:
             reference.advance(action)
             actions.append(action)
         self.search.advance(torch.tensor(actions, device=self.search.device))
+        self.num_outcomes += cases.pass_chance(self.search, self.native, self.references, self.rng)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -82,6 +86,7 @@ def test_moves_with_the_subtree_kept(name: str, config: SearchConfig):
     for turn in range(4):
         games.advance(roots, turn)
         roots = games.run()
+    assert (games.num_outcomes > 0) == (name in ("pig", "rafts"))
 
 
 def test_the_same_roots_searched_again():

@@ -1,6 +1,6 @@
 """Whole searches on the GPU: trees are tensors, games are torch functions, thousands of positions in lock-step."""
 
-from windrow.tensor.game import TensorGame, check_game
+from windrow.tensor.game import ChanceGame, TensorGame, check_game
 from windrow.tensor.games import make_game
 from windrow.tensor.hashing import TensorHashEvaluator
 from windrow.tensor.memory import memory_needed
@@ -10,6 +10,7 @@ from windrow.tensor.search import TensorSearch
 from windrow.tensor.selfplay import TensorSelfPlay
 
 __all__ = [
+    "ChanceGame",
     "TensorBatch",
     "TensorGame",
     "TensorHashEvaluator",

@@ -3,7 +3,7 @@
 What is selected and not yet backed up counts as in flight (I), by the law's rules. A leaf that is selected again while
 it waits is shared: it has one row of the network's batch, and every simulation that chose it backs up its value. A
 round is K walks one after the other, one batch of B * K rows, and K backups in the same order; row b * K + k is walk k
-of tree b.
+of tree b. In a game of chance each walk is a call of its own, and the game makes what it found before the next begins.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from windrow.config import InFlight, SearchConfig
+from windrow.games.protocol import CHANCE
+from windrow.tensor.chance import Chance, draw, pick
 from windrow.tensor.pools import NO_CHILD, Pools
 from windrow.tensor.rules import Rules
 from windrow.tensor.twins import Answer, describe_leaves
@@ -67,26 +69,40 @@ def make_flight(config: SearchConfig, pools: Pools) -> Flight:
     )
 
 
-def select(pools: Pools, rules: Rules, flight: Flight) -> None:
-    """Walk every tree K times from its root to a leaf, or as often as simulations remain, and mark the paths."""
+def select(pools: Pools, rules: Rules, flight: Flight, chance: Chance | None = None, walk: int = 0) -> None:
+    """Walk every tree K times from its root to a leaf, or as often as simulations remain, and mark the paths.
+
+    With chance only walk number `walk` of the K.
+    """
     last, num_leaves = pools.num_slots - 1, flight.num_leaves
     tree = torch.arange(pools.num_trees, device=pools.visits.device)
-    for k in range(num_leaves):
+    for k in range(num_leaves) if chance is None else [walk]:
         row = tree * num_leaves + k
         node = torch.zeros_like(tree)
         depth, parent, action = torch.zeros_like(node), torch.zeros_like(node), torch.zeros_like(node)
-        live = (k < flight.remaining) & (pools.next_free < last)
+        num_draws = torch.zeros_like(node)
+        live = (k < flight.remaining) & (pools.next_free < last - (chance.max_draws if chance else 0))
+        live = live & (pools.to_play[:, 0] >= 0)
         is_new = torch.zeros_like(live)
         while bool(live.any()):
-            # A node without visits waits for its evaluation, or its game is over: a leaf either way.
-            live = live & (pools.node_visits[tree, node] > 0) & (depth != rules.max_depth)
+            to_play = pools.to_play[tree, node]
+            # A node without visits waits for its evaluation, or its game is over: a leaf either way; or is of chance.
+            decides = live & (pools.node_visits[tree, node] > 0) & (depth != rules.max_depth)
             best = _best_action(pools, rules, flight, tree, node)
-            word = (node * pools.stride + best) * 2 + pools.to_play[tree, node]
-            flight.path[row, depth] = torch.where(live, word.to(torch.int32), flight.path[row, depth])
-            flight.edges[tree, node, best] += live.to(torch.int32)
-            flight.nodes[tree, node] += live.to(torch.int32)
+            if chance is None:
+                live = decides
+            else:
+                of_chance = live & (to_play == CHANCE)
+                drawn = draw(chance.key, tree, num_draws, (chance.num_started + k).to(torch.int64))
+                best = torch.where(of_chance, pick(pools.prior[tree, node, : chance.num_outcomes], drawn), best)
+                num_draws = num_draws + of_chance
+                live = decides | of_chance
+            word = (node * pools.stride + best) * 2 + to_play
+            flight.path[row, depth] = torch.where(decides, word.to(torch.int32), flight.path[row, depth])
+            flight.edges[tree, node, best] += decides.to(torch.int32)
+            flight.nodes[tree, node] += decides.to(torch.int32)
             parent, action = torch.where(live, node, parent), torch.where(live, best, action)
-            depth = depth + live
+            depth = depth + decides
             child = pools.child[tree, node, best].to(torch.int64)
             is_new = is_new | (live & (child == NO_CHILD))
             live = live & (child != NO_CHILD)
@@ -102,7 +118,13 @@ def select(pools: Pools, rules: Rules, flight: Flight) -> None:
             part.to(torch.int32) for part in (depth, parent, action)
         )
         flight.is_new[row] = is_new
-    flight.remaining.copy_(torch.clamp_min(flight.remaining - num_leaves, 0))
+        if chance is not None:
+            chance.simulation[row] = chance.num_started + k
+            chance.num_draws[row] = num_draws.to(torch.int32)
+    if chance is None or walk == num_leaves - 1:
+        flight.remaining.copy_(torch.clamp_min(flight.remaining - num_leaves, 0))
+        if chance is not None:
+            chance.num_started += num_leaves
 
 
 def _best_action(pools: Pools, rules: Rules, flight: Flight, tree: Tensor, node: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The twins of `flight.py` as Triton kernels: the same signatures, the same bits.
 
 The walks of a round know of each other's marks, so one program makes all walks of its trees one after the other, with a
-barrier between them; trees go side by side.
+barrier between them; trees go side by side. In a game of chance a program makes one walk, since the game follows it.
 """
 
 # Kernels are Triton's language in Python's clothes: there are no types to check in them.
@@ -16,8 +16,10 @@ import triton.language as tl
 
 from windrow.games.protocol import TERMINAL
 from windrow.tensor import kernels
+from windrow.tensor.chance import Chance
+from windrow.tensor.chance_kernels import IS_OF_CHANCE, pick_outcome
 from windrow.tensor.flight import Flight
-from windrow.tensor.kernels import judge, shape_of
+from windrow.tensor.kernels import chance_arguments, judge, shape_of
 from windrow.tensor.pools import NO_CHILD, Pools
 from windrow.tensor.rules import Rules
 from windrow.tensor.twins import Answer
@@ -39,13 +41,13 @@ def _better(score_a, action_a, child_a, flight_a, score_b, action_b, child_b, fl
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_walk"])
 def _select_kernel(
     visits, value_sum, prior, child, to_play, node_sum, node_visits, next_free, edges_in_flight, nodes_in_flight,
-    remaining, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, c_puct, first_play, virtual_loss,
-    max_depth, num_trees, num_slots,
-    A: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, RULE: tl.constexpr, BLOCK: tl.constexpr,
-    LANES: tl.constexpr, K: tl.constexpr,
+    remaining, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, chance_key, num_started,
+    simulation_of, num_draws_of, c_puct, first_play, virtual_loss, max_depth, num_trees, num_slots, first_walk,
+    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, RULE: tl.constexpr, MAX_DRAWS: tl.constexpr,
+    BLOCK: tl.constexpr, LANES: tl.constexpr, K: tl.constexpr, WALKS: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -53,18 +55,28 @@ def _select_kernel(
     a = tl.arange(0, LANES)
     free = tl.load(next_free + tree, mask=is_tree, other=0)
     left = tl.load(remaining + tree, mask=is_tree, other=0)
-    for k in range(K):
+    if MAX_DRAWS > 0:
+        can_begin = is_tree & (tl.load(to_play + base, mask=is_tree, other=_TERMINAL) >= 0)
+        started = tl.load(num_started + tree, mask=is_tree, other=0)
+    else:
+        can_begin = is_tree
+    for number in range(WALKS):
+        if MAX_DRAWS > 0:
+            k = first_walk + number
+            num_draws = tl.zeros([BLOCK], tl.int32)
+        else:
+            k = number
         walk = tree.to(tl.int64) * K + k
         node = tl.zeros([BLOCK], tl.int32)
         depth = tl.zeros([BLOCK], tl.int32)
         parent = tl.zeros([BLOCK], tl.int32)
         action = tl.zeros([BLOCK], tl.int32)
         is_new = tl.zeros([BLOCK], tl.int1)
-        live = is_tree & (k < left) & (free < num_slots - 1)
+        live = can_begin & (k < left) & (free < num_slots - 1 - MAX_DRAWS)
         while tl.max(live.to(tl.int32), axis=0) > 0:
             at = base + node
             row = (at * STRIDE)[:, None] + a[None, :]
-            is_edge = live[:, None] & (a < A)[None, :]
+            is_edge = live[:, None] & (a < EDGES)[None, :]
             player = tl.load(to_play + at, mask=live, other=0)
             own = tl.load(node_visits + at, mask=live, other=1)
             through = tl.load(nodes_in_flight + at, mask=live, other=0)
@@ -73,7 +85,12 @@ def _select_kernel(
             p = tl.load(prior + row, mask=is_edge, other=-1.0)
             below = tl.load(child + row, mask=is_edge, other=0)
             flying = tl.load(edges_in_flight + row, mask=is_edge, other=0)
-            live = live & (own > 0) & (depth != max_depth)
+            decides = live & (own > 0) & (depth != max_depth)
+            if MAX_DRAWS > 0:
+                of_chance = live & (player == IS_OF_CHANCE)
+                live = decides | of_chance
+            else:
+                live = decides
             if IS_PARENT:
                 mean = tl.load(node_sum + at, mask=live, other=0.0).to(tl.float32)
                 untried = tl.math.div_rn(mean, tl.maximum(own, 1).to(tl.float32)) - first_play
@@ -90,13 +107,17 @@ def _select_kernel(
             root = tl.math.sqrt_rn((own + through).to(tl.float32))
             u = tl.math.div_rn(c_puct * p * root[:, None], (1 + n + flying).to(tl.float32))
             score = tl.where(p >= 0, q + u, float("-inf"))
+            if MAX_DRAWS > 0:
+                is_drawn = a[None, :] == pick_outcome(p, chance_key, tree, num_draws, started + k)[:, None]
+                score = tl.where(of_chance[:, None], tl.where(is_drawn, float("inf"), float("-inf")), score)
+                num_draws += of_chance.to(tl.int32)
             _, best, next_node, marks = tl.reduce((score, tl.zeros_like(n) + a[None, :], below, flying), 1, _better)
-            tl.store(path + walk * num_slots + depth, (node * STRIDE + best) * 2 + player, mask=live)
-            tl.store(edges_in_flight + at * STRIDE + best, marks + 1, mask=live)
-            tl.store(nodes_in_flight + at, through + 1, mask=live)
+            tl.store(path + walk * num_slots + depth, (node * STRIDE + best) * 2 + player, mask=decides)
+            tl.store(edges_in_flight + at * STRIDE + best, marks + 1, mask=decides)
+            tl.store(nodes_in_flight + at, through + 1, mask=decides)
             parent = tl.where(live, node, parent)
             action = tl.where(live, best, action)
-            depth += live.to(tl.int32)
+            depth += decides.to(tl.int32)
             is_new = is_new | (live & (next_node == _NO_CHILD))
             live = live & (next_node != _NO_CHILD)
             node = tl.where(live, next_node, node)
@@ -108,10 +129,18 @@ def _select_kernel(
         tl.store(parent_of + walk, parent, mask=is_tree)
         tl.store(action_of + walk, action, mask=is_tree)
         tl.store(is_new_of + walk, is_new, mask=is_tree)
+        if MAX_DRAWS > 0:
+            tl.store(simulation_of + walk, started + k, mask=is_tree)
+            tl.store(num_draws_of + walk, num_draws, mask=is_tree)
         free += is_new.to(tl.int32)
         tl.debug_barrier()  # the next walk sees these marks
     tl.store(next_free + tree, free, mask=is_tree)
-    tl.store(remaining + tree, tl.maximum(left - K, 0), mask=is_tree)
+    if MAX_DRAWS > 0:
+        is_last = is_tree & (first_walk + WALKS == K)
+        tl.store(num_started + tree, started + K, mask=is_last)
+        tl.store(remaining + tree, tl.maximum(left - K, 0), mask=is_last)
+    else:
+        tl.store(remaining + tree, tl.maximum(left - K, 0), mask=is_tree)
 
 
 @triton.jit
@@ -188,19 +217,21 @@ def _complete_kernel(
         tl.debug_barrier()  # the next path may share edges with this one
 
 
-def select(pools: Pools, rules: Rules, flight: Flight) -> None:
+def select(pools: Pools, rules: Rules, flight: Flight, chance: Chance | None = None, walk: int = 0) -> None:
     """See `flight.select`."""
-    block, lanes, num_warps = shape_of(pools.num_actions)
+    block, lanes, num_warps = shape_of(pools.num_edges)
     kernel: Any = _select_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.node_sum, pools.node_visits),
         *(pools.next_free, flight.edges, flight.nodes, flight.remaining, flight.path, flight.depth, flight.leaf),
-        *(flight.parent, flight.action, flight.slot, flight.is_new, rules.c_puct, rules.first_play),
-        *(flight.virtual_loss, rules.max_depth, pools.num_trees, pools.num_slots),
-        A=pools.num_actions,
+        *(flight.parent, flight.action, flight.slot, flight.is_new, *chance_arguments(pools, chance)),
+        *(rules.c_puct, rules.first_play, flight.virtual_loss, rules.max_depth, pools.num_trees, pools.num_slots, walk),
+        EDGES=pools.num_edges,
         STRIDE=pools.stride,
         IS_PARENT=rules.is_parent,
         RULE=_RULES[flight.rule],
+        MAX_DRAWS=chance.max_draws if chance else 0,
+        WALKS=1 if chance else flight.num_leaves,
         BLOCK=block,
         LANES=lanes,
         K=flight.num_leaves,
@@ -211,7 +242,7 @@ def select(pools: Pools, rules: Rules, flight: Flight) -> None:
 
 def complete(pools: Pools, answer: Answer, flight: Flight) -> None:
     """See `flight.complete`."""
-    block, lanes, num_warps = shape_of(pools.num_actions)
+    block, lanes, num_warps = shape_of(pools.num_edges)
     shown = answer.to_play, answer.outcome, answer.legal, answer.logits, answer.values
     for tensor, size in zip(shown, (1, 1, pools.num_actions, pools.num_actions, 1), strict=True):
         assert tensor.numel() == pools.num_trees * flight.num_leaves * size and tensor.is_contiguous()

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from math import prod
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from windrow.errors import GameError
-from windrow.games.protocol import Shape
+from windrow.games.protocol import CHANCE, Shape
 
 TensorState: TypeAlias = Any
 Observations: TypeAlias = "Tensor | Mapping[str, Tensor]"
@@ -59,7 +59,7 @@ class TensorGame(Protocol):
         ...
 
     def to_play(self, state: TensorState) -> Tensor:
-        """[B] integers: the player to move, 0 or 1; anything where a game is over."""
+        """[B] integers: the player to move, 0 or 1, or CHANCE; anything where a game is over."""
         ...
 
     def terminal(self, state: TensorState) -> Tensor:
@@ -71,12 +71,58 @@ class TensorGame(Protocol):
         ...
 
     def legal(self, state: TensorState) -> Tensor:
-        """[B, A] bool; at least one in a row unless the game is over."""
+        """[B, A] bool; at least one in a row where a player is to move."""
         ...
 
     def observe(self, state: TensorState) -> Observations:
         """[B, *observation] float32, seen by the player to move; a dict of such if there are several."""
         ...
+
+
+@runtime_checkable
+class ChanceGame(TensorGame, Protocol):
+    """A game in which chance moves too: where `to_play` gives CHANCE, one of a list of outcomes happens.
+
+    num_outcomes: O; outcomes are the integers from 0 to O - 1, in the order of the list.
+    max_draws: optional: how often chance may move before a player does or the game ends; 1 if it is left out.
+    outcome_numbers: optional: [O] what the outcomes are called by a sibling of the game in C++ or Python.
+
+    `step` is called where chance is to move, `outcomes` and `happen` where it is not: as with finished games, what
+    comes out for such rows is thrown away, but it must come out.
+    """
+
+    @property
+    def num_outcomes(self) -> int:
+        """O."""
+        ...
+
+    def outcomes(self, state: TensorState) -> Tensor:
+        """[B, O] float32: how likely each outcome is, 0 if it is impossible; a row sums to 1."""
+        ...
+
+    def happen(self, state: TensorState, outcome: Tensor) -> TensorState:
+        """The states after `outcome` [B] int64 of chance; `state` itself is not changed."""
+        ...
+
+
+def as_chance_game(game: TensorGame) -> ChanceGame | None:
+    """The game, if chance moves in it."""
+    return game if isinstance(game, ChanceGame) else None
+
+
+def max_draws_of(game: TensorGame) -> int:
+    """How many nodes of chance may follow each other; 0 in a game without chance."""
+    return int(getattr(game, "max_draws", 1)) if isinstance(game, ChanceGame) else 0
+
+
+def num_edges_of(game: TensorGame) -> int:
+    """The most children that a node may have: actions, or outcomes of chance."""
+    return max(game.num_actions, game.num_outcomes) if isinstance(game, ChanceGame) else game.num_actions
+
+
+def is_chance(game: TensorGame, state: TensorState) -> Tensor:
+    """[B] bool: chance is to move."""
+    return (game.to_play(state) == CHANCE) & ~game.terminal(state)
 
 
 # --- States as lists of tensors -------------------------------------------------------------------------------------
@@ -127,6 +173,12 @@ def stack(states: list[TensorState]) -> TensorState:
     return like(states[0], [torch.cat(column) for column in columns])
 
 
+def choose(condition: Tensor, yes: TensorState, no: TensorState) -> TensorState:
+    """Row by row, one state or the other; `condition` is [B] bool."""
+    parts = zip(tensors_of(yes), tensors_of(no), strict=True)
+    return like(yes, [torch.where(condition.view(-1, *[1] * (one.dim() - 1)), one, other) for one, other in parts])
+
+
 def observation_size(game: TensorGame) -> int:
     """Floats of one observation, all its parts together."""
     shape = game.observation
@@ -160,12 +212,11 @@ def check_game(game: Any) -> None:
             if not isinstance(cast("Any", tensor), Tensor) or tensor.dim() == 0 or tensor.shape[0] != batch:
                 raise GameError(f"{_name(game)}.initial: every tensor needs the batch ({batch} here) as its first size")
         state = _call(game, "step", state, torch.zeros(batch, dtype=torch.int64))
-        for old, new in zip(before, tensors_of(state), strict=True):
-            if old.shape != new.shape or old.dtype != new.dtype:
-                raise GameError(
-                    f"{_name(game)}.step must return tensors as it got them: {tuple(old.shape)} {old.dtype} "
-                    f"became {tuple(new.shape)} {new.dtype}"
-                )
+        _expect_like(game, "step", before, state)
+        if _check_chance(game):
+            _expect(game, "outcomes", _call(game, "outcomes", state), (batch, game.num_outcomes), torch.float32)
+            state = _call(game, "happen", state, torch.zeros(batch, dtype=torch.int64))
+            _expect_like(game, "happen", before, state)
         _expect(game, "terminal", _call(game, "terminal", state), (batch,), torch.bool)
         _expect(game, "legal", _call(game, "legal", state), (batch, num_actions), torch.bool)
         _expect(game, "returns", _call(game, "returns", state), (batch, 2), torch.float32)
@@ -184,6 +235,24 @@ def check_game(game: Any) -> None:
             _expect(game, "observe", part, (batch, *shape), torch.float32)
 
 
+def _check_chance(game: Any) -> TypeGuard[ChanceGame]:
+    """Has it chance? Then all of it."""
+    missing = [name for name in _CHANCE_MEMBERS if not hasattr(game, name)]
+    if len(missing) == len(_CHANCE_MEMBERS):
+        return False
+    if missing:
+        has = [name for name in _CHANCE_MEMBERS if name not in missing]
+        raise GameError(
+            f"{_name(game)} has {', '.join(has)}, so chance moves in it; but it lacks {', '.join(missing)}: see "
+            "windrow.tensor.ChanceGame"
+        )
+    for name, count in (("num_outcomes", game.num_outcomes), ("max_draws", getattr(game, "max_draws", 1))):
+        if not isinstance(count, int) or count < 1:
+            raise GameError(f"{_name(game)}.{name} must be an integer from 1 on, not {count!r}")
+    return True
+
+
+_CHANCE_MEMBERS = ("num_outcomes", "outcomes", "happen")
 _MEMBERS = (
     *("num_actions", "num_players", "observation", "initial", "step", "to_play", "terminal", "returns"),
     *("legal", "observe"),
@@ -208,6 +277,15 @@ def _call(game: Any, method: str, *arguments: Any) -> Any:
                 "index): write it with torch.where, so that the GPU need not wait for the host"
             ) from error
         raise GameError(f"{_name(game)}.{method} failed on a batch of {_PROBE_BATCH}: {error}") from error
+
+
+def _expect_like(game: Any, method: str, before: list[Tensor], after: Any) -> None:
+    for old, new in zip(before, tensors_of(after), strict=True):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            raise GameError(
+                f"{_name(game)}.{method} must return tensors as it got them: {tuple(old.shape)} {old.dtype} "
+                f"became {tuple(new.shape)} {new.dtype}"
+            )
 
 
 def _expect(game: Any, method: str, got: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:

@@ -1,6 +1,7 @@
 """The twins of `twins.py` as Triton kernels: the same signatures, the same bits.
 
-A program walks BLOCK trees at a time, with the A actions of a node side by side in LANES lanes. Nothing here is fused
+A program walks BLOCK trees at a time, with the EDGES edges of a node (its A actions, or outcomes of chance if there are
+more of those) side by side in LANES lanes; in games without chance nothing of chance is compiled. Nothing is fused
 behind the law's back: kernels are compiled without fused multiply-add, float32 roots and quotients are the correctly
 rounded ones, float64 has no others.
 
@@ -20,6 +21,8 @@ import triton.language as tl
 from torch import Tensor
 
 from windrow.games.protocol import TERMINAL
+from windrow.tensor.chance import Chance
+from windrow.tensor.chance_kernels import IS_OF_CHANCE, pick_outcome
 from windrow.tensor.noise_kernels import mix_noise, root_noise
 from windrow.tensor.pools import NO_CHILD, Pools
 from windrow.tensor.rules import Rules
@@ -86,9 +89,10 @@ def _better(score_a, action_a, child_a, score_b, action_b, child_b):
 @triton.jit
 def _select(
     free, visits, value_sum, prior, child, to_play, node_sum, node_visits, path, depth_of, leaf_of, parent_of,
-    action_of, slot_of, is_new_of, root_action, c_puct, first_play, max_depth, num_trees, num_slots,
-    A: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr, BLOCK: tl.constexpr,
-    LANES: tl.constexpr,
+    action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct,
+    first_play, max_depth, num_trees, num_slots,
+    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
+    MAX_DRAWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -101,18 +105,28 @@ def _select(
     parent = tl.zeros([BLOCK], tl.int32)
     action = tl.zeros([BLOCK], tl.int32)
     is_new = tl.zeros([BLOCK], tl.int1)
-    live = is_tree & (free < num_slots - 1)
+    live = is_tree & (free < num_slots - 1 - MAX_DRAWS)
+    if MAX_DRAWS > 0:
+        live = live & (tl.load(to_play + base, mask=is_tree, other=_TERMINAL) >= 0)
+        simulation = tl.load(num_started + tree, mask=is_tree, other=0)
+        num_draws = tl.zeros([BLOCK], tl.int32)
     while tl.max(live.to(tl.int32), axis=0) > 0:
         at = base + node
         row = (at * STRIDE)[:, None] + a[None, :]
-        is_edge = live[:, None] & (a < A)[None, :]
+        is_edge = live[:, None] & (a < EDGES)[None, :]
         player = tl.load(to_play + at, mask=live, other=0)
         count = tl.load(node_visits + at, mask=live, other=1).to(tl.float32)
         n = tl.load(visits + row, mask=is_edge, other=0)
         w = tl.load(value_sum + row, mask=is_edge, other=0.0).to(tl.float32)
         p = tl.load(prior + row, mask=is_edge, other=-1.0)
         below = tl.load(child + row, mask=is_edge, other=0)
-        live = live & (player != _TERMINAL) & (depth != max_depth)
+        if MAX_DRAWS > 0:
+            decides = live & (player >= 0) & (depth != max_depth)
+            of_chance = live & (player == IS_OF_CHANCE)
+            live = decides | of_chance
+        else:
+            live = live & (player != _TERMINAL) & (depth != max_depth)
+            decides = live
         if IS_PARENT:
             mean = tl.load(node_sum + at, mask=live, other=0.0).to(tl.float32)
             untried = tl.math.div_rn(mean, count) - first_play
@@ -125,12 +139,16 @@ def _select(
         if HAS_ROOT_ACTION:
             is_first = (depth == 0)[:, None] & (a[None, :] == first_action[:, None])
             score = tl.where(is_first, float("inf"), score)
+        if MAX_DRAWS > 0:
+            is_drawn = a[None, :] == pick_outcome(p, chance_key, tree, num_draws, simulation)[:, None]
+            score = tl.where(of_chance[:, None], tl.where(is_drawn, float("inf"), float("-inf")), score)
+            num_draws += of_chance.to(tl.int32)
         # One walk through the lanes for all three: it is their waiting for each other that takes time.
         _, best, next_node = tl.reduce((score, tl.zeros_like(n) + a[None, :], below), 1, _better)
-        tl.store(path + base + depth, (node * STRIDE + best) * 2 + player, mask=live)
+        tl.store(path + base + depth, (node * STRIDE + best) * 2 + player, mask=decides)
         parent = tl.where(live, node, parent)
         action = tl.where(live, best, action)
-        depth += live.to(tl.int32)
+        depth += decides.to(tl.int32)
         is_new = is_new | (live & (next_node == _NO_CHILD))
         live = live & (next_node != _NO_CHILD)
         node = tl.where(live, next_node, node)
@@ -140,6 +158,10 @@ def _select(
     tl.store(parent_of + tree, parent, mask=is_tree)
     tl.store(action_of + tree, action, mask=is_tree)
     tl.store(is_new_of + tree, is_new, mask=is_tree)
+    if MAX_DRAWS > 0:
+        tl.store(simulation_of + tree, simulation, mask=is_tree)
+        tl.store(num_draws_of + tree, num_draws, mask=is_tree)
+        tl.store(num_started + tree, simulation + 1, mask=is_tree)
 
 
 @triton.jit
@@ -233,9 +255,11 @@ def _complete(
 def _simulation_kernel(
     visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free, path,
     depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, outcome, legal, logits, values,
-    root_action, c_puct, first_play, max_depth, num_trees, num_slots,
-    A: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr, BLOCK: tl.constexpr,
-    LANES: tl.constexpr, LEVELS: tl.constexpr, COMPLETES: tl.constexpr, SELECTS: tl.constexpr,
+    root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct, first_play, max_depth, num_trees,
+    num_slots,
+    A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
+    MAX_DRAWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr, COMPLETES: tl.constexpr,
+    SELECTS: tl.constexpr,
 ):  # fmt: skip
     if COMPLETES:
         free = _complete(
@@ -251,17 +275,18 @@ def _simulation_kernel(
     if SELECTS:
         _select(
             free, visits, value_sum, prior, child, to_play, node_sum, node_visits, path, depth_of, leaf_of, parent_of,
-            action_of, slot_of, is_new_of, root_action, c_puct, first_play, max_depth, num_trees, num_slots,
-            A, STRIDE, IS_PARENT, HAS_ROOT_ACTION, BLOCK, LANES,
+            action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct,
+            first_play, max_depth, num_trees, num_slots,
+            EDGES, STRIDE, IS_PARENT, HAS_ROOT_ACTION, MAX_DRAWS, BLOCK, LANES,
         )  # fmt: skip
 
 
 # --- The wrappers ---------------------------------------------------------------------------------------------------
 
 
-def select(pools: Pools, rules: Rules, root_action: Tensor | None = None) -> None:
+def select(pools: Pools, rules: Rules, root_action: Tensor | None = None, chance: Chance | None = None) -> None:
     """See `twins.select`."""
-    _launch(pools, None, rules, root_action)
+    _launch(pools, None, rules, root_action, chance)
 
 
 def complete(pools: Pools, answer: Answer) -> None:
@@ -269,19 +294,32 @@ def complete(pools: Pools, answer: Answer) -> None:
     _launch(pools, answer, None)
 
 
-def complete_and_select(pools: Pools, answer: Answer, rules: Rules) -> None:
+def complete_and_select(pools: Pools, answer: Answer, rules: Rules, chance: Chance | None = None) -> None:
     """See `twins.complete_and_select`: one launch."""
-    _launch(pools, answer, rules)
+    _launch(pools, answer, rules, chance=chance)
 
 
-def shape_of(num_actions: int) -> tuple[int, int, int]:
-    """(BLOCK, LANES, warps): one warp for as long as a lane has at most four actions."""
-    lanes = max(triton.next_power_of_2(num_actions), 8)
+def shape_of(num_edges: int) -> tuple[int, int, int]:
+    """(BLOCK, LANES, warps): one warp for as long as a lane has at most four edges."""
+    lanes = max(triton.next_power_of_2(num_edges), 8)
     return max(WARP // lanes, 1), lanes, min(max(lanes // (4 * WARP), 1), 16)
 
 
-def _launch(pools: Pools, answer: Answer | None, rules: Rules | None, root_action: Tensor | None = None) -> None:
-    block, lanes, num_warps = shape_of(pools.num_actions)
+def chance_arguments(pools: Pools, chance: Chance | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What kernels are given of chance; in games without they are never read."""
+    if chance is None:
+        return pools.is_new, pools.is_new, pools.is_new, pools.is_new
+    return chance.key, chance.num_started, chance.simulation, chance.num_draws
+
+
+def _launch(
+    pools: Pools,
+    answer: Answer | None,
+    rules: Rules | None,
+    root_action: Tensor | None = None,
+    chance: Chance | None = None,
+) -> None:
+    block, lanes, num_warps = shape_of(pools.num_edges)
     shown = (pools.is_new,) * 5  # never read
     if answer is not None:
         shown = answer.to_play, answer.outcome, answer.legal, answer.logits, answer.values
@@ -295,6 +333,7 @@ def _launch(pools: Pools, answer: Answer | None, rules: Rules | None, root_actio
         *(pools.parent, pools.action, pools.slot, pools.is_new, pools.is_bad, *shown),
         *(
             pools.action if root_action is None else root_action,
+            *chance_arguments(pools, chance),
             known.c_puct,
             known.first_play,
             known.max_depth,
@@ -302,9 +341,11 @@ def _launch(pools: Pools, answer: Answer | None, rules: Rules | None, root_actio
             pools.num_slots,
         ),
         A=pools.num_actions,
+        EDGES=pools.num_edges,
         STRIDE=pools.stride,
         IS_PARENT=known.is_parent,
         HAS_ROOT_ACTION=root_action is not None,
+        MAX_DRAWS=chance.max_draws if chance else 0,
         BLOCK=block,
         LANES=lanes,
         LEVELS=LEVELS,

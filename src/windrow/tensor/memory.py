@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from windrow.errors import SearchError
+from windrow.tensor.chance import bytes_of_chance
 from windrow.tensor.flight import bytes_in_flight
-from windrow.tensor.game import TensorGame
-from windrow.tensor.pools import bytes_per_tree, row_stride
+from windrow.tensor.game import TensorGame, as_chance_game
+from windrow.tensor.pools import bytes_per_tree, row_stride, slots_for
 
 _SHARE = 0.9
 """Of what is free; the rest is for the network's activations and PyTorch itself."""
@@ -22,12 +23,14 @@ def memory_needed(
     leaves_per_tree: int | None = None,
 ) -> int:
     """Bytes that the trees of a `TensorSearch` with these settings take, network not included."""
-    return num_trees * _per_tree(game, num_simulations + 2 if max_nodes is None else max_nodes, leaves_per_tree or 1)
+    num_slots = slots_for(game, num_simulations) if max_nodes is None else max_nodes
+    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1)
 
 
 def _per_tree(game: TensorGame, num_slots: int, num_leaves: int) -> int:
-    in_flight = bytes_in_flight(row_stride(game.num_actions), num_slots, num_leaves) if num_leaves > 1 else 0
-    return bytes_per_tree(game, num_slots) + in_flight
+    in_flight = bytes_in_flight(row_stride(game), num_slots, num_leaves) if num_leaves > 1 else 0
+    of_chance = 0 if as_chance_game(game) is None else bytes_of_chance(num_leaves)
+    return bytes_per_tree(game, num_slots) + in_flight + of_chance
 
 
 def check_memory(

@@ -70,13 +70,17 @@ def exp64(x: Tensor) -> Tensor:
     return torch.where(is_zero, 0.0, power)
 
 
-def uniform(seed: int, tree: Tensor, move: int, purpose_lane: Tensor, index: Tensor) -> Tensor:
+def uniform(
+    seed: int | tuple[Tensor, Tensor], tree: Tensor, move: int | Tensor, purpose_lane: Tensor, index: Tensor
+) -> Tensor:
     """Number `index` of many streams: float64 in (0, 1). All tensors int64 and of one shape.
 
-    `purpose_lane` is the purpose of a stream plus 256 times its lane.
+    `purpose_lane` is the purpose of a stream plus 256 times its lane. `seed` and `move` may be on the device: the seed
+    in two halves, the lower first, each a tensor without dimensions, as is `move`. May be compiled: the only sum of
+    products, in the last line, is exact.
     """
-    counter = [index, purpose_lane, torch.full_like(index, move), tree]
-    key0, key1 = seed & _MASK32, (seed >> 32) & _MASK32
+    counter = [index, purpose_lane, torch.zeros_like(index) + move, tree]
+    key0, key1 = (seed & _MASK32, (seed >> 32) & _MASK32) if isinstance(seed, int) else seed
     for _ in range(10):
         # The products wrap around 2^64; their high halves are right once the sign is masked off.
         product0, product1 = counter[0] * 0xD2511F53, counter[2] * 0xCD9E8D57

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from windrow.tensor.game import TensorGame, like, rows, tensors_of
+from windrow.tensor.chance import pass_chance
+from windrow.tensor.game import TensorGame, as_chance_game, choose, rows, tensors_of
 
 _MOVES_PER_FILL = 16
 """Moves of all games between two fillings of the bank."""
@@ -16,7 +17,7 @@ _SPARE_TRIES = 6
 
 
 class Openings:
-    """Positions after 0 to `most` random moves, none of them over.
+    """Positions after 0 to `most` random moves, none of them over; where chance is to move it has moved.
 
     They are made by the thousand and then taken one by one, since a batch of openings costs as many small kernels as a
     single one. When more are taken than there are, some come twice.
@@ -33,7 +34,9 @@ class Openings:
         self, game: TensorGame, most: int, *, num_slots: int, device: torch.device, generator: torch.Generator
     ) -> None:
         self._game, self._most, self._generator = game, most, generator
-        self._size = 2 * num_slots if most else num_slots
+        # Without either all games begin alike, and one bank is enough for ever.
+        self._is_random = most > 0 or as_chance_game(game) is not None
+        self._size = 2 * num_slots if self._is_random else num_slots
         self._bank = game.initial(self._size, device)
         self._plies = torch.zeros(self._size, dtype=torch.int64, device=device)
         self._next = torch.zeros((), dtype=torch.int64, device=device)
@@ -43,7 +46,7 @@ class Openings:
 
     def prepare(self) -> None:
         """On a GPU, capture the filling; otherwise nothing."""
-        if self._device.type != "cuda" or not self._most or self._graph is not None:
+        if self._device.type != "cuda" or not self._is_random or self._graph is not None:
             return
         stream = torch.cuda.Stream(self._device)
         stream.wait_stream(torch.cuda.current_stream(self._device))
@@ -59,7 +62,7 @@ class Openings:
 
     def take(self, is_wanted: Tensor) -> tuple[Any, Tensor]:
         """[B] positions and how many moves they are from the start; the rows of `is_wanted` [B] bool count as taken."""
-        if self._most and self._moves_left == 0:
+        if self._is_random and self._moves_left == 0:
             if self._graph is None:
                 self._fill()
             else:
@@ -74,21 +77,16 @@ class Openings:
     def _fill(self) -> None:
         """New positions in the bank, in place."""
         game, device, generator = self._game, self._device, self._generator
-        state = game.initial(self._size, device)
+        state = pass_chance(game, game.initial(self._size, device), generator)
         wanted = torch.randint(self._most + 1, (self._size,), device=device, generator=generator)
         plies = torch.zeros_like(wanted)
-        for _ in range(self._most + _SPARE_TRIES):
+        for _ in range(self._most + _SPARE_TRIES if self._most else 0):
             draw = torch.rand((self._size, game.num_actions), device=device, generator=generator)
             after = game.step(state, torch.where(game.legal(state), draw, -1.0).argmax(1))
+            after = pass_chance(game, after, generator)
             goes_on = (plies < wanted) & ~game.terminal(after)
             state = choose(goes_on, after, state)
             plies = plies + goes_on
         for kept, tensor in zip(tensors_of(self._bank), tensors_of(state), strict=True):
             kept.copy_(tensor)
         self._plies.copy_(plies)
-
-
-def choose(condition: Tensor, yes: Any, no: Any) -> Any:
-    """Row by row, one state or the other; `condition` is [B] bool."""
-    parts = zip(tensors_of(yes), tensors_of(no), strict=True)
-    return like(yes, [torch.where(condition.view(-1, *[1] * (one.dim() - 1)), one, other) for one, other in parts])

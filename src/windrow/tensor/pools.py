@@ -11,10 +11,11 @@ and the last slot is nobody's: what is computed for rows that have nothing new t
                                 parent_of    int32         is_bad      bool: the evaluator gave NaN or infinity
                                 action_of    int32
 
-S is A rounded up to whole groups of lanes; nothing past A is ever read. Rows of edges are written whole when a node is
-made, so nothing is cleared between searches. P is -1 where an action is illegal. W is for the player to move at the
-node, as is `node_sum` (the node's own evaluation and all that came through); `value` is for player 0. `node_visits` is
-N(s), 0 where the game is over.
+S is A, or the number of outcomes of chance if there are more of those, rounded up to whole groups of lanes; nothing
+past that is ever read. `chance.py` says what a node of chance is. Rows of edges are written whole when a node is made,
+so nothing is cleared between searches. P is -1 where an action is illegal. W is for the player to move at the node, as
+is `node_sum` (the node's own evaluation and all that came through); `value` is for player 0. `node_visits` is N(s), 0
+where the game is over or chance is to move.
 
 Sums are float64 as in the other engines, not an equivalent: values are float32, and a float64 holds the sum of 2^29 of
 them with the rounding of the law.
@@ -28,7 +29,7 @@ import torch
 from torch import Tensor
 
 from windrow.errors import SearchError
-from windrow.tensor.game import TensorGame, tensors_of
+from windrow.tensor.game import TensorGame, max_draws_of, num_edges_of, tensors_of
 
 NO_CHILD = -1
 _LANES = 4
@@ -42,6 +43,7 @@ class Pools:
     num_trees: int
     num_slots: int  # M
     num_actions: int  # A
+    num_edges: int  # A, or the number of outcomes if there are more of those
     stride: int  # S
 
     visits: Tensor
@@ -81,25 +83,29 @@ class Pools:
         return self.prior[:, 0, : self.num_actions]
 
 
-def row_stride(num_actions: int) -> int:
+def row_stride(game: TensorGame) -> int:
     """S."""
-    return -(-num_actions // _LANES) * _LANES
+    return -(-num_edges_of(game) // _LANES) * _LANES
+
+
+def slots_for(game: TensorGame, num_simulations: int) -> int:
+    """M: the root, what simulations may make, nodes of chance on the way included, and the slot that is nobody's."""
+    return 1 + num_simulations * (1 + max_draws_of(game)) + 1
 
 
 def bytes_per_tree(game: TensorGame, num_slots: int) -> int:
     """What one more tree takes."""
     state = sum(tensor[0].numel() * tensor.element_size() for tensor in tensors_of(game.initial(1)))
     edge, node, tree = 4 + 8 + 4 + 4, 4 + 4 + 8 + 4 + 4 + 4 + 4, 6 * 4 + 2
-    return num_slots * (row_stride(game.num_actions) * edge + node + state) + tree
+    return num_slots * (row_stride(game) * edge + node + state) + tree
 
 
 def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.device) -> Pools:
     """Allocate everything. Contents are arbitrary until trees are planted."""
-    num_actions = game.num_actions
-    stride = row_stride(num_actions)
+    num_edges, stride = num_edges_of(game), row_stride(game)
     if num_slots * stride * 2 >= _MAX_WORD:
         raise SearchError(
-            f"{num_slots:,} nodes of {num_actions} actions are too many for one tree: an edge must have a number below "
+            f"{num_slots:,} nodes of {num_edges} edges are too many for one tree: an edge must have a number below "
             f"2^30; keep max_nodes below {_MAX_WORD // 2 // stride:,}"
         )
 
@@ -113,7 +119,8 @@ def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.d
     return Pools(
         num_trees=num_trees,
         num_slots=num_slots,
-        num_actions=num_actions,
+        num_actions=game.num_actions,
+        num_edges=num_edges,
         stride=stride,
         visits=make(nodes, stride),
         value_sum=make(nodes, stride, dtype=torch.float64),

@@ -9,18 +9,20 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from windrow.errors import EvaluatorError
+from windrow.errors import EvaluatorError, GameError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TensorResult:
     """The roots of B trees after a search; over all A actions, zero where an action is illegal.
 
-    A tree whose game is over has no visits, and zeros everywhere.
+    A tree whose game is over, or at whose root chance is to move, has no visits, and zeros everywhere.
 
     visits: [B, A] int32 simulations through each action.
     value_sum: [B, A] float64 sum of their values, for the player to move.
     is_bad: [B] bool: the evaluator gave a NaN or an infinity somewhere; see `check`.
+    is_overdrawn: [B] bool in a game of chance: more of its nodes followed each other somewhere than the game's
+        `max_draws`; see `check`. Else None.
     improved_policy: [B, A] float32 with a Gumbel root, the prior improved by the values found; else None.
     chosen_action: [B] int64 with a Gumbel root, the action that survived the halving; else None.
 
@@ -36,6 +38,7 @@ class TensorResult:
     num_simulations: int
     is_bad: Tensor
     temperature: float
+    is_overdrawn: Tensor | None = None
     improved_policy: Tensor | None = None
     chosen_action: Tensor | None = None
 
@@ -98,12 +101,27 @@ class TensorResult:
         return torch.where(is_searched, self.visits.to(torch.float64), self.prior.to(torch.float64))
 
     def check(self) -> None:
-        """Raise `EvaluatorError` if the evaluator gave anything but numbers. Waits for the device."""
-        found = cast("Any", self.is_bad.nonzero()[:, 0].tolist())
-        trees: list[int] = found
+        """Raise `EvaluatorError` if the evaluator gave anything but numbers. Waits for the device.
+
+        `GameError` if chance moved more often in a row than the game has said.
+        """
+        trees = _list(self.is_bad)
         if trees:
-            shown = ", ".join(map(str, trees[:5])) + (", ..." if len(trees) > 5 else "")
             raise EvaluatorError(
-                f"the evaluator gave a NaN or an infinity in {len(trees)} of {len(self.is_bad)} trees ({shown}); such "
-                "answers counted as a draw with equal priors. Look at the network's weights or its precision"
+                f"the evaluator gave a NaN or an infinity in {trees}; such answers counted as a draw with equal "
+                "priors. Look at the network's weights or its precision"
             )
+        trees = "" if self.is_overdrawn is None else _list(self.is_overdrawn)
+        if trees:
+            raise GameError(
+                f"chance moved more often in a row than the game's `max_draws` in {trees}; such positions counted as "
+                "drawn games. Raise max_draws (it is 1 if the game leaves it out)"
+            )
+
+
+def _list(is_so: Tensor) -> str:
+    """Which trees, in words; empty if none. Waits for the device."""
+    found = cast("Any", is_so.nonzero()[:, 0].tolist())
+    trees: list[int] = found
+    shown = ", ".join(map(str, trees[:5])) + (", ..." if len(trees) > 5 else "")
+    return f"{len(trees)} of {len(is_so)} trees ({shown})" if trees else ""

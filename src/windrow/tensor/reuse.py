@@ -11,31 +11,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from windrow.games.protocol import TERMINAL
-from windrow.tensor.game import TensorGame, like, tensors_of
+from windrow.games.protocol import CHANCE
+from windrow.tensor.chance import play
+from windrow.tensor.game import TensorGame, as_chance_game, like, tensors_of
 from windrow.tensor.pools import NO_CHILD, Pools
 
 _PIECE = 1 << 26
 """Bytes of a pool that are moved at a time, so that the copy on the way stays small."""
 
 
-def advance(game: TensorGame, pools: Pools, template: Any, action: Tensor) -> Tensor:
-    """Make the child under `action` [B] the root of every tree; a finished game stays as it is.
+def advance(game: TensorGame, pools: Pools, template: Any, move: Tensor) -> tuple[Tensor, Tensor]:
+    """Make the child under `move` [B], an action or an outcome of chance, the root of every tree.
+
+    A finished game stays as it is, and so does a tree whose move is negative. A root that was never evaluated
+    (`pools.is_new`) has a state, but no children yet.
 
     Returns:
-        [B] bool: the roots that no simulation had reached; they have a state, but must be evaluated.
+        [B] bool each: (the roots that no simulation had reached, which have a state but must be evaluated; the trees
+        that moved).
     """
     num_trees, num_slots = pools.num_trees, pools.num_slots
-    tree = torch.arange(num_trees, device=action.device)
-    slot = torch.arange(num_slots, device=action.device)
-    is_over = pools.to_play[:, 0] == TERMINAL
-    action = torch.where(is_over, 0, action.to(torch.int64))
-    child = pools.child[tree, 0, action].to(torch.int64)
-    is_made = ~is_over & (child == NO_CHILD)
-    top = torch.where(is_over | is_made, 0, child)
-
-    root = [state[tree * num_slots] for state in pools.states]
-    stepped = tensors_of(game.step(like(template, root), action))
+    tree = torch.arange(num_trees, device=move.device)
+    slot = torch.arange(num_slots, device=move.device)
+    root = like(template, [state[tree * num_slots] for state in pools.states])
+    stays = game.terminal(root) | (move < 0)
+    move = torch.where(stays, 0, move.to(torch.int64))
+    child = pools.child[tree, 0, move].to(torch.int64)
+    is_made = ~stays & ((child == NO_CHILD) | pools.is_new)
+    top = torch.where(stays | is_made, 0, child)
+    with_chance = as_chance_game(game)
+    stepped = tensors_of(game.step(root, move) if with_chance is None else play(with_chance, root, move))
 
     # Every node looks up, twice as far each time, until it sees the new root or the old one.
     above = torch.where(slot == top[:, None], top[:, None], pools.parent_of.to(torch.int64))
@@ -56,7 +61,9 @@ def advance(game: TensorGame, pools: Pools, template: Any, action: Tensor) -> Te
         roots = state.view(num_trees, num_slots, *state.shape[1:])[:, 0]
         roots.copy_(torch.where(is_made.view(-1, *[1] * (new.dim() - 1)), new, roots))
     pools.next_free.copy_(is_kept.sum(1))
-    return is_made
+    if with_chance is not None:
+        pools.prior[:, 0].masked_fill_((pools.to_play[:, 0] == CHANCE)[:, None], -1.0)
+    return is_made | (stays & pools.is_new), ~stays
 
 
 def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:

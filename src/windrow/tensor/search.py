@@ -14,14 +14,16 @@ from torch import Tensor
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, GameError, SearchError
+from windrow.games.protocol import CHANCE
 from windrow.tensor.backend import find_device, load_kernels
+from windrow.tensor.chance import bytes_of_chance, make_chance
 from windrow.tensor.flight import bytes_in_flight, make_flight
-from windrow.tensor.game import TensorGame, check_game, like, tensors_of
+from windrow.tensor.game import TensorGame, as_chance_game, check_game, is_chance, like, tensors_of
 from windrow.tensor.gumbel import make_roots
 from windrow.tensor.leaves import Leaves
 from windrow.tensor.memory import check_memory
 from windrow.tensor.network import Evaluator, Network
-from windrow.tensor.pools import make_pools
+from windrow.tensor.pools import make_pools, slots_for
 from windrow.tensor.result import TensorResult
 from windrow.tensor.reuse import advance
 from windrow.tensor.rules import Rules, check_config
@@ -29,8 +31,6 @@ from windrow.tensor.twins import Answer
 
 Kernels: TypeAlias = Literal["auto", "triton", "torch"]
 
-_SPARE_SLOTS = 2
-"""Beside one slot per simulation: the root's and the one that is nobody's."""
 _SEARCHES_KEPT = 3
 _WARM_UPS = 2
 _STEPS_PER_GRAPH = 8
@@ -95,9 +95,9 @@ class TensorSearch:
             raise ConfigError("only Triton's kernels on a GPU can be captured: leave is_captured out")
         self.num_simulations = self._budget(None)
         self.keeps_subtrees = keeps_subtrees
-        room = (_SEARCHES_KEPT if keeps_subtrees else 1) * self.num_simulations
-        self.max_nodes = room + _SPARE_SLOTS if max_nodes is None else max_nodes
-        if self.max_nodes < _SPARE_SLOTS + min(self.num_simulations, 1):
+        room = slots_for(game, (_SEARCHES_KEPT if keeps_subtrees else 1) * self.num_simulations)
+        self.max_nodes = room if max_nodes is None else max_nodes
+        if self.max_nodes < slots_for(game, min(self.num_simulations, 1)):
             raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search")
         self._num_leaves = self.config.leaves_per_tree or 1
         check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, self.config.max_memory)
@@ -106,10 +106,21 @@ class TensorSearch:
         with torch.no_grad():
             self._pools = make_pools(game, num_trees, self.max_nodes, self.device)
             self._flight = make_flight(self.config, self._pools) if self._num_leaves > 1 else None
+            rules = as_chance_game(game)
+            self._chance = None
+            if rules is not None:
+                self._chance = make_chance(
+                    rules,
+                    seed=self.config.seed,
+                    num_trees=num_trees,
+                    num_leaves=self._num_leaves,
+                    device=self.device,
+                )
             self._leaves = Leaves(
                 game,
                 self._pools,
                 self._flight,
+                self._chance,
                 dtype=self._network.dtype,
                 memory_format=self._network.memory_format,
                 is_compiled=is_gpu if is_compiled is None else is_compiled,
@@ -129,7 +140,8 @@ class TensorSearch:
     def num_bytes(self) -> int:
         """What the trees take on the device."""
         in_flight = bytes_in_flight(self._pools.stride, self.max_nodes, self._num_leaves) if self._flight else 0
-        return self._pools.num_bytes + self.num_trees * in_flight
+        of_chance = bytes_of_chance(self._num_leaves) if self._chance else 0
+        return self._pools.num_bytes + self.num_trees * (in_flight + of_chance)
 
     @torch.no_grad()
     def run(
@@ -138,8 +150,9 @@ class TensorSearch:
         """Search B positions, one per tree. Nothing in here waits for the device once everything is compiled.
 
         Args:
-            states: a batch of B states, as `game.initial` and `game.step` make them; games that are over may be among
-                them, their trees stay empty. None: the present roots once more, with what is known of them.
+            states: a batch of B states, as `game.initial` and `game.step` make them; games that are over and positions
+                where chance is to move may be among them, their trees stay empty. None: the present roots once more,
+                with what is known of them.
             planted: [B] bool, the trees that begin anew at `states`; the others go on from their present roots.
             num_simulations: another budget for this search, no larger than the config's.
         """
@@ -180,6 +193,9 @@ class TensorSearch:
     def advance(self, actions: Tensor) -> None:
         """Play a move in every tree: the child under `actions` [B] becomes the root, with all that is known of it.
 
+        Where chance is to move, play its outcome: what the dice showed, or what was drawn of `game.outcomes` at
+        `root_states()`. A negative number plays nothing: its tree stays as it is.
+
         Moves must be legal; that is not checked, since the host does not wait. A finished game stays as it is: plant a
         new one in its tree with `run(states, planted=...)`.
         """
@@ -192,10 +208,9 @@ class TensorSearch:
                 f"actions must be ({self.num_trees},) integers on {self.device}, not {tuple(actions.shape)} "
                 f"{actions.dtype} on {actions.device}"
             )
-        pools = self._pools
-        is_made = advance(self.game, pools, self._leaves.template, actions)
-        self._set_new(is_made)
-        self._is_moved.fill_(True)
+        is_new, is_moved = advance(self.game, self._pools, self._leaves.template, actions)
+        self._set_new(is_new)
+        self._is_moved.logical_or_(is_moved)
 
     def root_states(self) -> Any:
         """The positions at the roots, a copy."""
@@ -212,19 +227,24 @@ class TensorSearch:
             self._flight_ops.complete(self._pools, answer, self._flight)
             self._select()
         elif self._gumbel is None:
-            self._ops.complete_and_select(self._pools, answer, self._rules)
+            self._ops.complete_and_select(self._pools, answer, self._rules, self._chance)
         else:
             self._ops.complete(self._pools, answer)
             self._select()
 
     def _select(self) -> None:
-        if self._flight is not None:
+        if self._flight is not None and self._chance is not None:
+            # Each walk may go where the one before has thrown a die, so the game follows each.
+            for walk in range(self._num_leaves):
+                self._flight_ops.select(self._pools, self._rules, self._flight, self._chance, walk)
+                self._leaves.make(walk)
+        elif self._flight is not None:
             self._flight_ops.select(self._pools, self._rules, self._flight)
         elif self._gumbel is None:
-            self._ops.select(self._pools, self._rules)
+            self._ops.select(self._pools, self._rules, None, self._chance)
         else:
             self._gumbel_ops.choose(self._pools, self._gumbel)
-            self._ops.select(self._pools, self._rules, self._gumbel.root_action)
+            self._ops.select(self._pools, self._rules, self._gumbel.root_action, self._chance)
 
     def _simulate_many(self, count: int) -> None:
         if self._graphs is None:
@@ -240,6 +260,10 @@ class TensorSearch:
         """Those that are new: the others have been evaluated."""
         answer = self._answer(*self._leaves.describe_roots())
         self._ops.complete(self._pools, answer)
+        if self._chance is not None:
+            # To be told from finished games, which they are taken for elsewhere: here an outcome may be played.
+            of_chance = is_chance(self.game, self.root_states())
+            self._pools.to_play[:, 0].masked_fill_(of_chance, CHANCE)
         # Whoever is new has been; a search of the same roots again has nothing to evaluate.
         self._pools.is_new.zero_()
 
@@ -290,6 +314,8 @@ class TensorSearch:
         pools.slot.fill_(self.max_nodes - 1)
         pools.is_new.zero_()
         pools.is_bad.zero_()
+        if self._chance is not None:
+            self._chance.is_overdrawn.zero_()
 
     def _clear(self) -> None:
         """After an error: no root, nothing in flight."""
@@ -313,6 +339,9 @@ class TensorSearch:
     def _begin(self, budget: int) -> None:
         if self._flight is not None:
             self._flight.remaining.fill_(budget)
+        if self._chance is not None:
+            self._chance.key[2].fill_(self._num_searches)
+            self._chance.num_started.zero_()
         roots = self._gumbel
         if roots is None:
             return
@@ -336,6 +365,7 @@ class TensorSearch:
             visits_before=visits_before,
             num_simulations=budget,
             is_bad=pools.is_bad.clone(),
+            is_overdrawn=None if self._chance is None else self._chance.is_overdrawn.clone(),
             temperature=self.config.temperature,
             improved_policy=improved,
             chosen_action=chosen,

@@ -18,9 +18,11 @@ from torch import Tensor
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
-from windrow.tensor.game import TensorGame
+from windrow.tensor.chance import pass_chance
+from windrow.tensor.game import TensorGame, choose
 from windrow.tensor.network import Evaluator
-from windrow.tensor.openings import Openings, choose
+from windrow.tensor.openings import Openings
+from windrow.tensor.pools import slots_for
 from windrow.tensor.replay import TensorReplay
 from windrow.tensor.result import TensorResult
 from windrow.tensor.search import Kernels, TensorSearch
@@ -30,6 +32,8 @@ _STATS = ("games", "game_moves", "first_player_wins", "draws", "bad_trees")
 
 class TensorSelfPlay:
     """Plays B games against itself, one move of all of them at a time. Every move is searched from the start.
+
+    Where chance is to move it moves at once, so that every recorded position is a player's.
 
     Args:
         game: the rules.
@@ -78,7 +82,7 @@ class TensorSelfPlay:
                 search.replace(num_simulations=budget),
                 num_trees=self.num_slots,
                 device=device,
-                max_nodes=all_budgets[-1] + 2,
+                max_nodes=slots_for(game, all_budgets[-1]),
                 kernels=kernels,
             )
             for budget in all_budgets
@@ -112,7 +116,7 @@ class TensorSelfPlay:
         result = self._searches[budget].run(self._state)
         action = self._draw(result)
         self.replay.write(self._state, target_of(result), value_of(result), self._number)
-        after = game.step(self._state, action)
+        after = pass_chance(game, game.step(self._state, action), self._generator)
         self._num_moves, self._ply = self._num_moves + 1, self._ply + 1
         is_over = game.terminal(after)
         outcome = torch.where(is_over, game.returns(after)[:, 0], 0.0)

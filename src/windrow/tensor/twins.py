@@ -12,7 +12,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from windrow.games.protocol import TERMINAL
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.tensor.chance import Chance, draw, pick
 from windrow.tensor.numerics import exp64, log64, softmax, uniform
 from windrow.tensor.pools import NO_CHILD, Pools
 from windrow.tensor.rules import Rules
@@ -35,34 +36,45 @@ class Answer:
     values: Tensor
 
 
-def select(pools: Pools, rules: Rules, root_action: Tensor | None = None) -> None:
+def select(pools: Pools, rules: Rules, root_action: Tensor | None = None, chance: Chance | None = None) -> None:
     """Walk every tree from its root to a leaf.
 
     Writes the simulation under way: `path` and `depth`, `leaf` (a free slot if `is_new`), `parent` and `action` above
     it, and `slot`, where the leaf's facts go: the last one, which is nobody's, unless it is new. Trees whose game is
     over, or that have no slot left, stay at depth 0.
 
+    With chance, the parent of a new leaf may be a node of chance, and its action an outcome; what is made there may be
+    of chance again, which is the game's to say (`leaves.py`). A tree at whose root chance is to move stays at depth 0.
+
     Args:
         pools: the trees.
         rules: how to choose.
         root_action: [B] int32, the first step of every walk if the root does not choose by PUCT.
+        chance: what the draws need, in a game of chance.
     """
     last = pools.num_slots - 1
     tree = torch.arange(pools.num_trees, device=pools.visits.device)
     node = torch.zeros_like(tree)
     depth, parent, action = torch.zeros_like(node), torch.zeros_like(node), torch.zeros_like(node)
-    live = (pools.to_play[:, 0] != TERMINAL) & (pools.next_free < last)
+    num_draws = torch.zeros_like(node)
+    live = (pools.to_play[:, 0] >= 0) & (pools.next_free < last - (chance.max_draws if chance else 0))
     is_new = torch.zeros_like(live)
     while bool(live.any()):
         to_play = pools.to_play[tree, node]
-        live = live & (to_play != TERMINAL) & (depth != rules.max_depth)
+        of_chance = to_play == CHANCE
+        live = live & (to_play != TERMINAL) & (of_chance | (depth != rules.max_depth))
         best = best_action(pools, rules, tree, node)
         if root_action is not None:
             best = torch.where(depth == 0, root_action.to(torch.int64), best)
+        if chance is not None:
+            drawn = draw(chance.key, tree, num_draws, chance.num_started.to(torch.int64))
+            best = torch.where(of_chance, pick(pools.prior[tree, node, : chance.num_outcomes], drawn), best)
+            num_draws = num_draws + (live & of_chance)
         word = (node * pools.stride + best) * 2 + to_play
-        pools.path[tree, depth] = torch.where(live, word.to(torch.int32), pools.path[tree, depth])
+        decides = live & ~of_chance
+        pools.path[tree, depth] = torch.where(decides, word.to(torch.int32), pools.path[tree, depth])
         parent, action = torch.where(live, node, parent), torch.where(live, best, action)
-        depth = depth + live
+        depth = depth + decides
         child = pools.child[tree, node, best].to(torch.int64)
         is_new = is_new | (live & (child == NO_CHILD))
         live = live & (child != NO_CHILD)
@@ -72,6 +84,10 @@ def select(pools: Pools, rules: Rules, root_action: Tensor | None = None) -> Non
     for target, source in ((pools.depth, depth), (pools.parent, parent), (pools.action, action)):
         target.copy_(source)
     pools.is_new.copy_(is_new)
+    if chance is not None:
+        chance.simulation.copy_(chance.num_started)
+        chance.num_draws.copy_(num_draws)
+        chance.num_started += 1
 
 
 def best_action(pools: Pools, rules: Rules, tree: Tensor, node: Tensor) -> Tensor:
@@ -115,6 +131,7 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
 
     # The rows that nobody wants go to the last slot.
     prior = torch.where(answer.legal, softmax(logits, answer.legal), -1.0)
+    pools.prior[tree, slot] = -1.0
     pools.prior[tree, slot, : pools.num_actions] = prior
     pools.visits[tree, slot] = 0
     pools.value_sum[tree, slot] = 0.0
@@ -154,10 +171,10 @@ def complete(pools: Pools, answer: Answer) -> None:
         pools.node_visits[tree, node] += once
 
 
-def complete_and_select(pools: Pools, answer: Answer, rules: Rules) -> None:
+def complete_and_select(pools: Pools, answer: Answer, rules: Rules, chance: Chance | None = None) -> None:
     """One after the other: the end of one simulation and the beginning of the next."""
     complete(pools, answer)
-    select(pools, rules)
+    select(pools, rules, chance=chance)
 
 
 def root_noise(legal: Tensor, *, seed: int, move: int, alpha: float, noise: Tensor) -> None:

@@ -13,7 +13,7 @@ from windrow.games.core_game import CoreGame
 from windrow.play.solved import FILE, Share, SolvedScore, solved_positions
 from windrow.tensor.game import TensorGame, rows, stack
 from windrow.tensor.network import Evaluator
-from windrow.tensor.openings import choose
+from windrow.tensor.game import choose
 from windrow.tensor.search import TensorSearch
 
 

@@ -12,6 +12,7 @@ GAMES: dict[str, str] = {
     "connect4": "windrow.tensor.games.connect4:Connect4",
     "gomoku": "windrow.tensor.games.gomoku:Gomoku",
     "othello": "windrow.tensor.games.othello:Othello",
+    "pig": "windrow.tensor.games.pig:Pig",
     "tictactoe": "windrow.tensor.games.tictactoe:TicTacToe",
 }
 """Import strings of classes whose keywords are the game's options."""

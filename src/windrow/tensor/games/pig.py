@@ -1,0 +1,106 @@
+"""Roll a die as often as you dare: cpp/games/pig.h in torch ops, and the smallest game with chance there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from windrow.errors import GameError
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.tensor.games.two_player import returns
+
+_ROLL = 0
+_MIN_TARGET, _MAX_TARGET = 2, 1000
+_FACES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PigState:
+    """int32 each. Points beyond the target are not counted, and a finished game has no turn total."""
+
+    score: Tensor  # [B, 2] by player
+    turn_total: Tensor  # [B]
+    mover: Tensor  # [B] whose turn it is; in a finished game: who won
+    to_play: Tensor  # [B] the mover, CHANCE while the die rolls, or TERMINAL
+
+
+class Pig:
+    """Options, actions and observation as the game of that name in C++."""
+
+    name = "pig"
+    num_actions = 2
+    num_players = 2
+    observation = (3,)
+    num_outcomes = _FACES
+    outcome_numbers = tuple(range(1, _FACES + 1))
+    """The faces, as the sibling in C++ counts them."""
+
+    def __init__(self, *, target: int = 100) -> None:
+        if not _MIN_TARGET <= target <= _MAX_TARGET:
+            raise GameError(f"pig: target must be from {_MIN_TARGET} to {_MAX_TARGET}, not {target}")
+        self.target = target
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> PigState:
+        """No points, and the first player to roll."""
+        zeros = torch.zeros(batch, dtype=torch.int32, device=device)
+        return PigState(torch.zeros((batch, 2), dtype=torch.int32, device=device), zeros, zeros.clone(), zeros.clone())
+
+    def step(self, state: PigState, action: Tensor) -> PigState:
+        """Roll (0), and chance is to move; or hold (1), and the turn total is the player's."""
+        rolls = action == _ROLL
+        seat = torch.arange(2, device=action.device)
+        held = state.score + torch.where(seat == state.mover[:, None], state.turn_total[:, None], 0)
+        mover = torch.where(rolls, state.mover, 1 - state.mover)
+        return PigState(
+            torch.where(rolls[:, None], state.score, held),
+            torch.where(rolls, state.turn_total, 0),
+            mover,
+            torch.where(rolls, CHANCE, mover),
+        )
+
+    def outcomes(self, state: PigState) -> Tensor:
+        """[B, 6] float32: every face is as likely."""
+        return torch.full((len(state.mover), _FACES), 1 / _FACES, dtype=torch.float32, device=state.mover.device)
+
+    def happen(self, state: PigState, outcome: Tensor) -> PigState:
+        """The die shows a face: a 1 ends the turn and loses its total, another adds to it, and may win."""
+        face = (outcome + 1).to(torch.int32)
+        is_lost = face == 1
+        turn_total = torch.where(is_lost, 0, state.turn_total + face)
+        mover = torch.where(is_lost, 1 - state.mover, state.mover)
+        own = state.score.gather(1, state.mover[:, None].to(torch.int64))[:, 0]
+        is_won = ~is_lost & (own + turn_total >= self.target)
+        is_winner = is_won[:, None] & (torch.arange(2, device=face.device) == state.mover[:, None])
+        return PigState(
+            torch.where(is_winner, self.target, state.score),
+            torch.where(is_won, 0, turn_total),
+            mover,
+            torch.where(is_won, TERMINAL, mover),
+        )
+
+    def to_play(self, state: PigState) -> Tensor:
+        """[B] int32."""
+        return state.to_play
+
+    def terminal(self, state: PigState) -> Tensor:
+        """[B] bool."""
+        return state.to_play == TERMINAL
+
+    def returns(self, state: PigState) -> Tensor:
+        """[B, 2] float32."""
+        return returns(state.mover)
+
+    def legal(self, state: PigState) -> Tensor:
+        """[B, 2] bool: a turn begins with a roll."""
+        action = torch.arange(2, device=state.mover.device)
+        return ((action == _ROLL) | (state.turn_total > 0)[:, None]) & (state.to_play >= 0)[:, None]
+
+    def observe(self, state: PigState) -> Tensor:
+        """[B, 3] float32: own score, the opponent's, and the turn total, each divided by the target."""
+        part = torch.arange(3, device=state.mover.device)
+        seat = torch.where(part == 1, 1 - state.mover[:, None], state.mover[:, None]).to(torch.int64)
+        points = torch.where(part == 2, state.turn_total[:, None], state.score.gather(1, seat))
+        # By way of float64 the quotient is rounded correctly whatever division a GPU has.
+        return (points.to(torch.float64) / self.target).to(torch.float32)
