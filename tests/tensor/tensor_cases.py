@@ -148,8 +148,9 @@ def assert_equals_reference(
             assert sum(visits) == 0 and result.policy[tree].sum() == 0, tree
             num_over += 1
             continue
-        root = ReferenceSearch(native, HashEvaluator(SEED), search.config, tree=tree).run(state)
-        want = reference_tree(root, native.num_actions)
+        reference = ReferenceSearch(native, HashEvaluator(SEED), search.config, tree=tree)
+        reference.num_searches = search._num_searches - 1  # noise and dice are those of the search's number
+        want = reference_tree(reference.run(state), native.num_actions)
         got = tensor_tree(search, tree)
         assert visits == want[()][4], f"root visits of tree {tree}"
         assert got.keys() == want.keys(), f"nodes of tree {tree}"
