@@ -31,8 +31,14 @@ BENCHMARKS = (
     "weight_update",
     "cache",
 )
-ON_DEMAND = ("game_kinds", "openspiel_adapter", "learner", "solver", "peers", "tensor")
-NEED_TORCH = ("network_share", "naive_selfplay", "selfplay", "backends", "weight_update", "cache", "learner", "peers")
+ON_DEMAND = (
+    *("game_kinds", "openspiel_adapter", "learner", "solver", "peers", "tensor", "tensor_training"),
+    *("multiprocess", "transport", "ray_engine", "scaling", "protocols"),
+)
+NEED_TORCH = (
+    *("network_share", "naive_selfplay", "selfplay", "backends", "weight_update", "cache", "learner", "peers"),
+    *("tensor", "tensor_training", "ray_engine", "protocols"),
+)
 MAX_IMPORT_MS = 200.0
 
 

@@ -41,6 +41,7 @@ struct ForestOptions {
   GumbelOptions gumbel;  // instead of noise in the root's priors
   uint64_t seed = 0;
   int32_t num_threads = 1;
+  int32_t look_out_us = 50;  // for which threads wait for the next round before they sleep
   size_t max_memory = size_t{1} << 30;
 };
 

@@ -5,7 +5,8 @@
 // whoever is done with its share helps with the others', since trees of unequal depth take unequal time. Nobody waits
 // for a worker that has not come: one that wakes up late finds the job closed, so a job never takes longer than the
 // caller alone would need. A round of a search comes as several jobs within microseconds, less than it takes to wake a
-// thread, so workers look out for the next one for a moment before they sleep.
+// thread, so workers look out for the next one for a moment before they sleep. How long is the user's choice: while a
+// GPU evaluates, cores have nothing better to do, and waking many threads takes longer than what they are woken for.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,11 @@ class ThreadPool {
   // fn(begin, end) for disjoint pieces that cover [0, count).
   using Piece = std::function<void(int32_t begin, int32_t end)>;
 
-  explicit ThreadPool(int32_t num_threads) : shares_(static_cast<size_t>(num_threads > 1 ? num_threads : 1)) {
+  // Longer than the gaps within a round, shorter than any network on the same cores.
+  static constexpr std::chrono::microseconds kShortLookOut{50};
+
+  explicit ThreadPool(int32_t num_threads, std::chrono::microseconds look_out = kShortLookOut)
+      : shares_(static_cast<size_t>(num_threads > 1 ? num_threads : 1)), look_out_(look_out) {
     try {
       for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (...) {  // a thread could not be made: those that were must end before this object does
@@ -67,7 +72,7 @@ class ThreadPool {
     if (num_inside_.load(std::memory_order_acquire) > 0) {
       lock.unlock();
       const auto is_empty = [this] { return num_inside_.load(std::memory_order_acquire) == 0; };
-      const bool was_short = look_out_for(is_empty);
+      const bool was_short = look_out_for(is_empty, kShortLookOut);
       lock.lock();
       if (!was_short) done_.wait(lock, is_empty);
     }
@@ -75,12 +80,9 @@ class ThreadPool {
   }
 
  private:
-  // Longer than the gaps within a round, shorter than any network.
-  static constexpr std::chrono::microseconds kLookOut{50};
-
   template <class Condition>
-  static bool look_out_for(const Condition& is_true) {
-    const auto end = std::chrono::steady_clock::now() + kLookOut;
+  static bool look_out_for(const Condition& is_true, std::chrono::microseconds how_long) {
+    const auto end = std::chrono::steady_clock::now() + how_long;
     do {
       for (int32_t i = 0; i < 64; ++i) {
         if (is_true()) return true;
@@ -109,7 +111,7 @@ class ThreadPool {
       return job_.load(std::memory_order_acquire) != last_job || is_closing_.load(std::memory_order_relaxed);
     };
     for (;;) {
-      const bool was_soon = look_out_for(is_wanted);
+      const bool was_soon = look_out_for(is_wanted, look_out_);
       {
         std::unique_lock lock(mutex_);
         if (!was_soon) {
@@ -154,6 +156,7 @@ class ThreadPool {
   };
 
   std::vector<Share> shares_;
+  const std::chrono::microseconds look_out_;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -112,7 +112,7 @@ void bind_forest(nb::module_& m) {
              float virtual_loss, bool first_play_parent, float first_play_value, bool share_collisions,
              int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
              int32_t gumbel_considered, float gumbel_scale, float gumbel_visit_offset, float gumbel_value_scale,
-             uint64_t seed, int32_t num_threads, size_t max_memory, nb::object cache) {
+             uint64_t seed, int32_t num_threads, int32_t look_out_us, size_t max_memory, nb::object cache) {
             ForestOptions options;
             options.rules.c_puct = c_puct;
             options.rules.in_flight = in_flight_of(in_flight);
@@ -128,19 +128,22 @@ void bind_forest(nb::module_& m) {
             options.seed = seed;
             // Threads of a game that needs the GIL would wait for the one that waits for them.
             options.num_threads = game.game->needs_gil() ? 1 : num_threads;
+            options.look_out_us = look_out_us;
             options.max_memory = max_memory;
             new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
           "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
           "first_play_value"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a,
           "dirichlet_fraction"_a, "gumbel_considered"_a = 0, "gumbel_scale"_a = 0.0f, "gumbel_visit_offset"_a = 50.0f,
-          "gumbel_value_scale"_a = 1.0f, "seed"_a, "num_threads"_a, "max_memory"_a, "cache"_a.none() = nb::none(),
+          "gumbel_value_scale"_a = 1.0f, "seed"_a, "num_threads"_a, "look_out_us"_a = 50, "max_memory"_a,
+          "cache"_a.none() = nb::none(),
           nb::sig(
               "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
               "float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: "
               "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int = 0, "
               "gumbel_scale: float = 0.0, "
               "gumbel_visit_offset: float = 50.0, gumbel_value_scale: float = 1.0, seed: int, num_threads: int, "
+              "look_out_us: int = 50, "
               "max_memory: int, cache: PredictionCache | None = None) -> None"))
       .def_prop_ro("num_trees", [](const BoundForest& self) { return self.forest.num_trees(); })
       .def_prop_ro("num_batches_out", [](const BoundForest& self) { return self.forest.num_batches_out(); })

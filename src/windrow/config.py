@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from windrow.errors import ConfigError
 from windrow.settings import Settings
 
-EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess"]
+EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess", "ray"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
@@ -82,14 +82,16 @@ class SearchConfig(Settings):
     engine: EngineName = "auto"
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
     of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
-    evaluations. "auto" chooses one of the first three; `stats.engine` says what."""
+    evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "auto" chooses one of the first
+    three; `stats.engine` says what."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
     trees_per_root: int = 1
     """Independent trees that every root is searched with (root-parallel). Each has a share of the budget and noise of
     its own, and their visits are added; so one position can keep several workers busy, at some cost in depth."""
     max_batch: int | None = None
-    """Most rows in one call of the evaluator. None: no limit."""
+    """Most rows in one call of the evaluator. None: no limit. In the ray engine also the rows at which a batch is sent:
+    with fewer trees than that several leaves of a tree are out. None: chosen by the number of trees and the budget."""
     pipeline: int | None = None
     """Batches that are out at once in the vectorized engine, so that selection goes on during inference; in the
     multiprocess engine, those of one worker. None: 2 if the evaluator works asynchronously and there are thousands of
@@ -97,12 +99,20 @@ class SearchConfig(Settings):
     num_threads: int | None = None
     """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
     num_workers: int | None = None
-    """Processes that grow trees in the multiprocess engine; a worker has at least one tree. None: one per core."""
+    """Processes that grow trees in the multiprocess engine, or in self-play on a Ray cluster, each one tree at least.
+    None: one per core."""
     max_wait_ms: float = 1.0
     """Longest that the leaves of a worker wait for those of others, so that they are evaluated together. Nobody waits
-    once all workers do."""
+    once all workers do. In the ray engine, longest that a leaf waits for its batch to fill while others are out."""
     max_inflight_batches: int | None = None
-    """Batches with the evaluator at once in the multiprocess engine. None: as many as the evaluator likes."""
+    """Batches with the evaluator at once in the multiprocess engine. None: as many as the evaluator likes. In the ray
+    engine, batches on their way at once, over all actors. None: two per actor."""
+    num_actors: int = 1
+    """Inference actors that the ray engine starts, if it is not given some (`windrow.inference.InferenceFleet`)."""
+    gpus_per_actor: float = 0.0
+    """GPUs of each of those; a fraction lets several share one."""
+    ray_address: str | None = None
+    """The Ray cluster to join. None or "auto": the one this machine belongs to, or a new one on this machine."""
     max_restarts: int = 2
     """Workers that died which are replaced in one search; one more ends it with an error."""
     worker_timeout_s: float | None = 60.0
@@ -128,9 +138,13 @@ class SearchConfig(Settings):
         self._check_integer("pipeline", 1, 64, is_optional=True)
         self._check_integer("num_threads", 1, 1024, is_optional=True)
         self._check_integer("trees_per_root", 1, 65536)
-        self._check_integer("num_workers", 1, 1024, is_optional=True)
+        self._check_integer("num_workers", 1, 65536, is_optional=True)
         self._check_number("max_wait_ms", 0.0, 1e6)
         self._check_integer("max_inflight_batches", 1, 64, is_optional=True)
+        self._check_integer("num_actors", 1, 65536)
+        self._check_number("gpus_per_actor", 0.0, 1024.0)
+        if self.ray_address is not None and not isinstance(self.ray_address, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"ray_address must be text, not {self.ray_address!r}")
         self._check_integer("max_restarts", 0, 2**31 - 1)
         self._check_number("worker_timeout_s", 1e-3, 1e9, is_optional=True)
         self._check_integer("seed", 0, 2**64 - 1)

@@ -63,6 +63,29 @@ def make_evaluator(
     return NamedEvaluator(evaluator, f"{label} ({evaluator.backend})", is_network=True)
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluatorMaker:
+    """`make_evaluator`, to be called on an inference actor: a loaded network cannot go there."""
+
+    game: CoreGame
+    text: str
+    seed: int
+    backend: str
+    batch: int
+    has_new_network: bool
+
+    def __call__(self) -> Any:
+        """The evaluator."""
+        return make_evaluator(
+            self.game,
+            self.text,
+            seed=self.seed,
+            backend=self.backend,
+            batch=self.batch,
+            has_new_network=self.has_new_network,
+        ).evaluator
+
+
 def new_network(game: CoreGame, size: str) -> Any:
     """An untrained ResNet of a size such as `64x5`, 64 channels and 5 blocks."""
     channels, times, blocks = size.partition("x")

@@ -89,7 +89,7 @@ EngineOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="auto, sequential, batched, vectorized or multiprocess.",
+        help="auto, sequential, batched, vectorized, multiprocess or ray.",
         autocompletion=complete_engine,
         rich_help_panel="Search",
     ),

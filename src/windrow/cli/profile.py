@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.evaluation import make_evaluator
+from windrow.cli.evaluation import EvaluatorMaker, make_evaluator
 from windrow.cli.measure import different_positions, profile_search
 from windrow.cli.options import (
     BackendOption,
@@ -26,8 +27,9 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
+from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
-from windrow.search import SearchStats
+from windrow.search import Search, SearchStats
 
 _BAR_WIDTH = 30
 
@@ -41,6 +43,7 @@ def register(app: typer.Typer) -> None:
             "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
             "windrow profile connect4 --evaluator uniform # what the trees alone cost",
             "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what workers wait for",
+            "windrow profile connect4 --engine ray --trees 256 # what inference actors do, and how long answers take",
         )
     )(profile)
 
@@ -81,8 +84,12 @@ def profile(
         num_threads=threads,
         num_workers=workers,
     )
+    batch = trees * (leaves or 1)
+    if config.engine == "ray":
+        maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=config.max_batch or batch, has_new_network=True)
+        _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
+        return
     with stderr().status("loading"):
-        batch = trees * (leaves or 1)
         chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, has_new_network=True)
     with stderr().status("searching"):
         states = different_positions(rules, trees, seed=seed)
@@ -121,6 +128,52 @@ def profile(
     fills = [(f"to {10 * (index + 1)}%", f"{count:,}", _bar(count / max(most, 1))) for index, count in enumerate(bars)]
     print_table(("batch fill", "calls", "<"), fills)
     stdout().print(f"\n[bold]Advice[/bold]  {found.advice()}")
+
+
+def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states: list[Any], *, as_json: bool) -> None:
+    """The same where the evaluators are on a cluster: both sides of it."""
+    with stderr().status("starting actors"):
+        search = Search(rules, maker, config)
+    with search, stderr().status("searching"):
+        search.run(states, num_simulations=min(8, config.num_simulations or 8))
+        search.run(states)
+        stats = search.stats
+    assert stats is not None
+    if as_json:
+        facts = {"game": rules.name, "evaluator": maker.text, "config": config.to_dict(), "stats": asdict(stats)}
+        print_json({**facts, "simulations_per_second": stats.simulations_per_second})
+        return
+    print_facts(
+        {
+            "evaluator": maker.text,
+            "engine": f"ray, {stats.num_trees} trees, {stats.leaves_per_tree} leaves per tree, "
+            f"{stats.pipeline} batches out, {len(stats.actors)} actors",
+            "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
+            f"{stats.simulations_per_second:,.0f} per second",
+            "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions; "
+            f"batches sent were {stats.batch_fill:.1%} full",
+            "overlap": f"{stats.driver_overlap:.1%} of the time there was work here, {stats.actor_overlap:.1%} there",
+            "queue": f"{stats.queue_depth:.1f} rows when a pass was begun, at most {stats.max_queue_depth}",
+        }
+    )
+    print()
+    rows = [
+        (
+            f"{link.actor}",
+            f"{link.requests:,}",
+            f"{link.rows / max(link.requests, 1):.1f}",
+            *(f"{1e3 * seconds / max(link.requests, 1):.2f}" for seconds in _parts(link)),
+            f"{link.failures}",
+        )
+        for link in stats.actors
+    ]
+    header = ("actor", "requests", "rows a request", "latency ms", "waiting ms", "inference ms", "transport ms", "lost")
+    print_table(header, rows)
+
+
+def _parts(link: LinkStats) -> tuple[float, float, float, float]:
+    """Where the time of an actor's answers went."""
+    return link.latency_s, link.wait_s, link.inference_s, link.latency_s - link.wait_s - link.inference_s
 
 
 def _print_workers(stats: SearchStats) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.evaluation import make_evaluator
+from windrow.cli.evaluation import EvaluatorMaker, NamedEvaluator, make_evaluator
 from windrow.cli.options import (
     BackendOption,
     CPuctOption,
@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
             "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
             "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
             "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
+            "windrow search connect4 --engine ray --set num_actors=2 # evaluated by actors on a Ray cluster",
             "windrow search othello --time 2 --set first_play=parent # two seconds, another rule for untried moves",
         )
     )(search)
@@ -93,7 +94,11 @@ def search(
         num_workers=workers,
         seed=seed,
     )
-    chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=leaves or 8)
+    if config.engine == "ray":
+        maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=leaves or 8, has_new_network=False)
+        chosen = NamedEvaluator(maker, evaluator, is_network=True)
+    else:
+        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=leaves or 8)
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

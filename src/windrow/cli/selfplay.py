@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.evaluation import make_evaluator
+from windrow.cli.evaluation import NamedEvaluator, folded_network, make_evaluator
 from windrow.cli.options import (
     BackendOption,
     EngineOption,
@@ -21,8 +22,10 @@ from windrow.cli.options import (
     read_settings,
 )
 from windrow.cli.output import print_facts, print_json, progress_bar
+from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
-from windrow.play.specs import parse_game
+from windrow.games.core_game import CoreGame
+from windrow.play.specs import parse_game, parse_spec
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +35,7 @@ def register(app: typer.Typer) -> None:
             "windrow selfplay connect4 --evaluator runs/c4 --games 500",
             "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
             "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game in Python, on four cores",
+            "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
             "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
             "windrow selfplay connect4 --set root=gumbel --set gumbel_scale=1 --set dirichlet_fraction=0 --json",
         )
@@ -57,6 +61,8 @@ def selfplay(
     show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
     engine: EngineOption = None,
     workers: WorkersOption = None,
+    actors: ActorsOption = None,
+    address: AddressOption = None,
     backend: BackendOption = "auto",
     settings: Annotated[
         list[str] | None,
@@ -69,6 +75,7 @@ def selfplay(
 
     After Ctrl-C the figures so far are printed.
     """
+    from windrow.train.ray_config import RayConfig
     from windrow.train.records import GameLog
     from windrow.train.selfplay import SelfPlay, SelfPlayConfig
 
@@ -77,20 +84,23 @@ def selfplay(
         settings,
         SearchConfig,
         SelfPlayConfig,
+        RayConfig,
         num_simulations=sims,
         num_slots=slots,
         engine=engine,
         num_workers=workers,
+        num_actors=actors,
+        address=address,
         seed=seed,
     )
+    ray_config = RayConfig(**{key: given.pop(key) for key in RayConfig.setting_names() if key in given})
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
     settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
     search = SearchConfig(**settings_of_search)
-    named = make_evaluator(
-        rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True
-    )
-    player = SelfPlay(rules, named.evaluator, search, play_config)
+    make, options = (_make_portable, {"ray": ray_config}) if search.engine == "ray" else (make_evaluator, {})
+    named = make(rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True)
+    player = SelfPlay(rules, named.evaluator, search, play_config, **options)
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
     try:
@@ -113,6 +123,19 @@ def selfplay(
             print_facts(_in_words(document))
             for number, moves in enumerate(shown, start=1):
                 print(f"game {number}: {moves}")
+
+
+def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **options: Any) -> NamedEvaluator:
+    """The evaluator that `text` names, so that other machines can have it too."""
+    spec = parse_spec(text)
+    is_new = spec.name == "resnet" and not spec.settings
+    if not is_new and not os.path.exists(spec.name):
+        return make_evaluator(game, text, **options)
+    from windrow.train.ray_network import PortableNetwork
+
+    net = folded_network(game, (spec.words[0] if spec.words else "64x5") if is_new else spec.name)
+    evaluator = PortableNetwork(net, game=game, backend=backend, batch=batch, max_update_s=None)
+    return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
 
 
 def _describe(player: Any, label: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 
 from windrow.cli.options import JsonOption, complete_game, examples
 from windrow.cli.output import print_facts, print_json, stderr
+from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
 from windrow.errors import ConfigError
 from windrow.play.specs import parse_game, parse_settings
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
             "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
             "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # the same on four cores",
             "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
+            "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
             "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
         )
@@ -62,11 +64,16 @@ def train(
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", help="What plays: vectorized, multiprocess for a game in Python, tensor on a GPU."),
+        typer.Option(
+            "--engine",
+            help="What plays: vectorized, multiprocess for a game in Python, tensor on a GPU, ray on a cluster.",
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes of the multiprocess engine.", min=1)
+        int | None, typer.Option("--workers", help="Workers of the multiprocess and ray engines.", min=1)
     ] = None,
+    actors: ActorsOption = None,
+    address: AddressOption = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Key of all random numbers.", min=0)] = None,
     deterministic: Annotated[
         bool | None, typer.Option("--deterministic", help="The same weights to the last bit, every time.")
@@ -97,6 +104,8 @@ def train(
         "num_threads": threads,
         "search.engine": engine,
         "search.num_workers": workers,
+        "ray.num_actors": actors,
+        "ray.address": address,
         "seed": seed,
         "deterministic": deterministic,
     }

@@ -1,21 +1,39 @@
-"""The inference server: one owner of the network, many processes that ask it through shared memory."""
+"""Evaluators elsewhere: a server that processes ask through shared memory, and actors on a Ray cluster."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from windrow.inference.client import InferenceClient
     from windrow.inference.policy import BatchingPolicy
+    from windrow.inference.ray_client import RayEvaluator
+    from windrow.inference.ray_cluster import connect
+    from windrow.inference.ray_fleet import InferenceFleet
+    from windrow.inference.ray_stats import ActorStats
     from windrow.inference.server import InferenceServer
     from windrow.inference.stats import ClientStats, ServerStats
 
-__all__ = ["BatchingPolicy", "ClientStats", "InferenceClient", "InferenceServer", "ServerStats"]
+__all__ = [
+    "ActorStats",
+    "BatchingPolicy",
+    "ClientStats",
+    "InferenceClient",
+    "InferenceFleet",
+    "InferenceServer",
+    "RayEvaluator",
+    "ServerStats",
+    "connect",
+]
 
 _PLACES = {
+    "ActorStats": "ray_stats",
     "BatchingPolicy": "policy",
     "ClientStats": "stats",
     "InferenceClient": "client",
+    "InferenceFleet": "ray_fleet",
     "InferenceServer": "server",
+    "RayEvaluator": "ray_client",
     "ServerStats": "stats",
+    "connect": "ray_cluster",
 }
 
 

@@ -50,6 +50,7 @@ def make_forest(
             gumbel_value_scale=config.gumbel_value_scale,
             seed=config.seed,
             num_threads=plan.num_threads,
+            look_out_us=plan.look_out_us,
             max_memory=max_memory,
             cache=cache.native if cache is not None else None,
         )

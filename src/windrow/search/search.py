@@ -35,11 +35,14 @@ from windrow.search.vectorized import run_vectorized
 
 if TYPE_CHECKING:
     from windrow.inference.pool import WorkerPool
+    from windrow.inference.ray_client import RayEvaluator
+    from windrow.inference.ray_fleet import InferenceFleet
     from windrow.search.multiprocess import RemoteSession
+    from windrow.search.ray import RaySession
     from windrow.search.remote_forest import RemoteForest
 
 AnyForest: TypeAlias = "_core.Forest | RemoteForest"
-AnySession: TypeAlias = "Session | RemoteSession"
+AnySession: TypeAlias = "Session | RemoteSession | RaySession"
 
 _NO_LIMIT = 2**31 - 2
 _ENGINES = {"sequential": run_sequential, "batched": run_batched, "vectorized": run_vectorized}
@@ -88,6 +91,11 @@ class Search:
         if self.cache is not None:
             self.cache.claim(self.game)
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
+        self._client: RayEvaluator | None = None
+        self._fleet: InferenceFleet | None = None
+        if self.config.engine == "ray":
+            self._check_roots()
+            self._client = evaluator = self._open_client(evaluator)
         self._port = EvaluatorPort(self.game, evaluator, max_batch=self.config.max_batch)
         self._evaluator = evaluator
         self._check_multiprocess(has_cache=cache is not None)
@@ -200,6 +208,8 @@ class Search:
             self._forest = None
             if self._pool is not None:
                 self._pool.close()
+            if self._fleet is not None:
+                self._fleet.close()
 
     def __enter__(self) -> Search:
         return self
@@ -308,7 +318,11 @@ class Search:
         self, forest: AnyForest, plan: Plan, config: SearchConfig, should_stop: Callable[[], bool]
     ) -> AnySession:
         if isinstance(forest, _core.Forest):
-            return Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
+            if self._client is None:
+                return Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
+            from windrow.search.ray import RaySession
+
+            return RaySession(forest, self._port, self._client, plan, config.max_wait_ms / 1000.0, should_stop)
         from windrow.search.multiprocess import RemoteSession
 
         return RemoteSession(forest, self._port, should_stop)
@@ -316,15 +330,23 @@ class Search:
     def _run_engine(self, engine: str, session: AnySession) -> Iterator[None]:
         if isinstance(session, Session):
             return _ENGINES[engine](session)
+        if isinstance(session.forest, _core.Forest):
+            from windrow.search.ray import run_ray
+
+            return run_ray(cast("RaySession", session))
         from windrow.search.multiprocess import run_multiprocess
 
-        return run_multiprocess(session)
+        return run_multiprocess(cast("RemoteSession", session))
 
     def _results(self, session: AnySession, account: Account, stopped_by: StoppedBy) -> Any:
         if not isinstance(session.forest, _core.Forest):
             session.forest.refresh()
-        num_places = session.num_places if isinstance(session, Session) else 0
-        self.stats = account.stats(stopped_by, num_places)
+            self.stats = account.stats(stopped_by, 0)
+        elif isinstance(session, Session):
+            self.stats = account.stats(stopped_by, session.num_places)
+        else:
+            remote = cast("RaySession", session)
+            self.stats = remote.finish_stats(account.stats(stopped_by, remote.num_places))
         return self._describe_roots(session.forest, self.stats)
 
     def _describe_roots(self, forest: AnyForest, stats: SearchStats) -> Any:
@@ -408,14 +430,28 @@ class Search:
         evaluator = pickle.dumps(self._evaluator) if self._port.takes_states else None
         return RemoteForest(self._pool, self.game, self.config, plan, num_trees, evaluator)
 
-    def _check_multiprocess(self, *, has_cache: bool) -> None:
-        """Refuse what cannot be."""
-        config = self.config
-        has_noise = config.dirichlet_fraction > 0 or self.game.chance != "none"
-        if config.trees_per_root > 1 and not has_noise:
+    def _open_client(self, evaluator: object) -> RayEvaluator:
+        """The evaluator as actors on a cluster have it."""
+        from windrow.inference.ray_opening import open_client
+
+        client, self._fleet = open_client(self.game, evaluator, self.config)
+        if self._fleet is not None:
+            # Whoever forgets to close a search does not keep its actors.
+            weakref.finalize(self, self._fleet.close)
+        return client
+
+    def _check_roots(self) -> None:
+        """Refuse trees that would all be the same."""
+        has_noise = self.config.dirichlet_fraction > 0 or self.game.chance != "none"
+        if self.config.trees_per_root > 1 and not has_noise:
             raise ConfigError(
                 "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
             )
+
+    def _check_multiprocess(self, *, has_cache: bool) -> None:
+        """Refuse what cannot be."""
+        config = self.config
+        self._check_roots()
         if config.engine != "multiprocess":
             return
         if has_cache:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from windrow.inference.ray_stats import LinkStats
+
 StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
 
 
@@ -81,13 +83,20 @@ class SearchStats:
     num_workers: int = 0
     """Worker processes that grew trees."""
     restarts: int = 0
-    """Workers that died and were replaced; what those had evaluated for nothing is counted in `nn_positions`."""
+    """Workers, or inference actors, that died and were replaced; what those had evaluated for nothing is counted in
+    `nn_positions`."""
     workers: tuple[WorkerStats, ...] = ()
     queue_depth: float = 0.0
     """Rows that waited for evaluation when a batch was sent, on average; those of the batch included."""
     max_queue_depth: int = 0
     server_idle_s: float = 0.0
     """Seconds in which the evaluator had nothing to do."""
+    actors: tuple[LinkStats, ...] = ()
+    """What each inference actor did for the ray engine, and how long its answers took."""
+    driver_overlap: float = 0.0
+    """In the ray engine, the share of the time in which this process had something to do."""
+    actor_overlap: float = 0.0
+    """The same of the inference actors, on average."""
 
     @property
     def saved_evaluations(self) -> int:

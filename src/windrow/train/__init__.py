@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from windrow.train.learner import Learner, step_rng
     from windrow.train.learner_config import LearnerConfig
     from windrow.train.metrics import read_metrics
+    from windrow.train.ray_config import RayConfig
+    from windrow.train.ray_network import PortableNetwork
     from windrow.train.records import GameLog, GameRecord
     from windrow.train.replay import Batch, Replay
     from windrow.train.report import write_report
@@ -38,6 +40,8 @@ __all__ = [
     "LearnerConfig",
     "LoadedModel",
     "NetworkConfig",
+    "PortableNetwork",
+    "RayConfig",
     "Replay",
     "ReplayConfig",
     "SavedTraining",
@@ -71,6 +75,8 @@ _LAZY = {
     "LearnerConfig": "windrow.train.learner_config",
     "LoadedModel": "windrow.train.checkpoint",
     "NetworkConfig": "windrow.train.config",
+    "PortableNetwork": "windrow.train.ray_network",
+    "RayConfig": "windrow.train.ray_config",
     "Replay": "windrow.train.replay",
     "ReplayConfig": "windrow.train.config",
     "SavedTraining": "windrow.train.checkpoint",

@@ -27,6 +27,7 @@ from windrow.games.core_game import CoreGame
 from windrow.games.spelling import explain_unknown
 from windrow.settings import Settings
 from windrow.train.learner_config import LearnerConfig
+from windrow.train.ray_config import RayConfig
 from windrow.train.selfplay_config import SelfPlayConfig
 
 _FILES = {".toml", ".json"}
@@ -122,6 +123,8 @@ class TrainConfig(Settings):
     selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    ray: RayConfig = field(default_factory=RayConfig)
+    """Where on a cluster everything goes, for `[search] engine = "ray"`."""
 
     def __post_init__(self) -> None:
         for name, kind in _sections().items():
@@ -240,6 +243,7 @@ def _sections() -> dict[str, type[Settings]]:
         "selfplay": SelfPlayConfig,
         "replay": ReplayConfig,
         "learner": LearnerConfig,
+        "ray": RayConfig,
     }
 
 

@@ -115,6 +115,7 @@ class TrainingRun:
             next_game=counters.next_game,
             first_version=counters.iteration,
             resign_margins=counters.resign_margins,
+            **({"ray": config.ray} if config.search.engine == "ray" else {}),
         )
         self._strength = make_strength_test(self.game, self.evaluator) if config.evaluate_every else None
         self._stop_requested = False
@@ -386,7 +387,10 @@ class TrainingRun:
     def _make_evaluator(self) -> Any:
         config = self.config
         backend = "torch" if config.deterministic and config.backend == "auto" else config.backend
-        return load(
+        make: Any = load
+        if config.search.engine == "ray":
+            from windrow.train.ray_network import PortableNetwork as make  # it is evaluated elsewhere
+        return make(
             fold(self.net),
             game=self.game,
             backend=backend,

@@ -82,11 +82,15 @@ class SelfPlay:
     """
 
     def __new__(cls, game: CoreGame | Game, evaluator: object, search: SearchConfig, *args: Any, **kwargs: Any) -> Any:
-        """With `engine="multiprocess"`, the one of `windrow.train.multiprocess`."""
+        """With `engine="multiprocess"` or "ray", the one of `windrow.train.multiprocess` or `ray_selfplay`."""
         if cls is SelfPlay and search.engine == "multiprocess":
             from windrow.train.multiprocess import MultiprocessSelfPlay
 
             return object.__new__(MultiprocessSelfPlay)
+        if cls is SelfPlay and search.engine == "ray":
+            from windrow.train.ray_selfplay import RaySelfPlay
+
+            return object.__new__(RaySelfPlay)
         return object.__new__(cls)
 
     def __init__(

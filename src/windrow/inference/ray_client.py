@@ -1,0 +1,363 @@
+"""The client's side of a fleet: an evaluator whose questions are answered by actors on a Ray cluster.
+
+A question goes to the actor with the fewest questions of this client. If the actor is lost, so is the question, and it
+is asked again elsewhere; the actor is out until it answers `hello`, which Ray delivers once it has restarted it. While
+all actors are out, questions are parked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import EvaluatorError, GameError, WindrowError
+from windrow.evaluators.protocol import Evaluator, Observations, count_rows, flatten_rows
+from windrow.inference.ray_actor import Answer
+from windrow.inference.ray_cluster import load_ray
+from windrow.inference.ray_stats import LinkStats
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+_MAX_SENDS = 5
+"""Actors that a question may lose before it is taken to be the reason."""
+_MAX_ERRORS_IN_A_ROW = 3
+"""Errors of an evaluator, while those of other actors do well, after which its actor is restarted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFacts:
+    """What a client must know of its fleet.
+
+    models: names; the first is the one that is meant if none is given.
+    patience_s: how long questions wait for an actor to come back when all are out.
+    """
+
+    num_actions: int
+    num_values: int
+    models: tuple[str, ...]
+    reads_observations: tuple[bool, ...]
+    takes_states: tuple[bool, ...]
+    patience_s: float
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    """One actor, as this client sees it."""
+
+    handle: Any
+    stats: LinkStats
+    num_out: int = 0
+    is_in: bool = True
+    is_gone: bool = False
+    """It will not come back."""
+    life: int = 0
+    """Counts up when it is lost, so that later news of the same loss is told from that of another."""
+    hello: Any = None
+    """The question whether it is back."""
+    errors_in_a_row: int = 0
+    busy_s: float | None = None
+    """What it last said of that."""
+
+
+@dataclass(slots=True, eq=False)
+class RayQuestion:
+    """A question that is out.
+
+    version: the weights that answered it, once it is done.
+    """
+
+    client: RayEvaluator
+    rows: npt.NDArray[Any]
+    version: int = 0
+    is_done: bool = False
+    link: Any = None
+    life: int = 0
+    ref: Any = None
+    asked_s: float = 0.0
+    num_sends: int = 0
+    block: FloatArray | None = None
+    error: WindrowError | None = None
+    lost_to: list[str] = field(default_factory=list[str])
+
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        """Wait for logits [K, A] and values [K] or [K, players]; read-only."""
+        while not self.is_done:
+            self.client.wait([self])
+        if self.error is not None:
+            raise self.error
+        if self.block is None:
+            raise EvaluatorError("this question was cancelled")
+        facts = self.client.facts
+        logits, values = self.block[:, : facts.num_actions], self.block[:, facts.num_actions :]
+        return logits, values[:, 0] if facts.num_values == 1 else values
+
+    def cancel(self) -> None:
+        """Want no answer any more."""
+        self.client.forget(self)
+
+
+class RayEvaluator(Evaluator):
+    """Asks the actors of a fleet, the one with the fewest of this client's questions first.
+
+    Made by `InferenceFleet.client`. It can be pickled and handed to other Ray actors and tasks; each copy counts its
+    own questions. Used from one thread at a time. What an evaluator raises is raised here; an actor that is lost is
+    not noticed, except by the time it takes, unless none is left.
+
+    version: the newest weights that have answered this client, or that its fleet has set in this process.
+    pipeline: batches best out at once: one is evaluated and one is on its way, for every actor.
+    reads_observations: whether observations matter; else none are sent.
+    takes_states: whether `submit` takes states, uint8 [K, state_bytes], instead of observations.
+    """
+
+    def __init__(self, facts: FleetFacts, handles: Sequence[Any], cargo: Any, model: int, version: int) -> None:
+        self.facts, self.model, self.version = facts, model, version
+        self._cargo = cargo  # what restarted actors need
+        self._ray = load_ray()
+        self._links = [_Link(handle, LinkStats(actor)) for actor, handle in enumerate(handles)]
+        self._id = int.from_bytes(os.urandom(7), "little")
+        self._parked: list[RayQuestion] = []
+        self._all_out_since: float | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handles = [link.handle for link in self._links]
+        return RayEvaluator, (self.facts, handles, self._cargo, self.model, self.version)
+
+    def __repr__(self) -> str:
+        name = self.facts.models[self.model]
+        return f"<RayEvaluator of {len(self._links)} actors{f', model {name}' if name else ''}>"
+
+    @property
+    def pipeline(self) -> int:
+        """Batches best out at once."""
+        return 2 * len(self._links)
+
+    @property
+    def reads_observations(self) -> bool:
+        """Whether observations matter."""
+        return self.facts.reads_observations[self.model]
+
+    @property
+    def takes_states(self) -> bool:
+        """Whether it must be given states."""
+        return self.facts.takes_states[self.model]
+
+    @property
+    def links(self) -> list[LinkStats]:
+        """What this client knows of every actor; copies."""
+        return [replace(link.stats) for link in self._links]
+
+    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
+        """Memory for observations: any will do."""
+        return np.empty(shape, np.float32)
+
+    # --- Asking -----------------------------------------------------------------------------------------------
+
+    def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
+        """Ask and wait."""
+        return self.submit(observations).result()
+
+    def submit(self, observations: Observations) -> RayQuestion:
+        """Ask; returns at once. The observations must stay as they are until the question is done."""
+        if self.takes_states or self.reads_observations:
+            rows = flatten_rows(observations)
+        else:
+            rows = np.empty((count_rows(observations), 0), np.float32)
+        question = RayQuestion(self, np.ascontiguousarray(rows))
+        self._send(question)
+        return question
+
+    def wait(self, questions: Sequence[RayQuestion], timeout_s: float | None = None) -> list[RayQuestion]:
+        """Those of `questions` that are done: at least one of them, unless `timeout_s` passes first."""
+        deadline = None if timeout_s is None else perf_counter() + timeout_s
+        while questions and not any(question.is_done for question in questions):
+            left_s = None if deadline is None else max(0.0, deadline - perf_counter())
+            self._turn(questions, left_s)
+            if deadline is not None and perf_counter() >= deadline:
+                break
+        return [question for question in questions if question.is_done]
+
+    def forget(self, question: RayQuestion) -> None:
+        """Want no answer to a question any more; its actor is told, and leaves it out if it has not begun."""
+        if question.is_done:
+            return
+        question.is_done = True
+        if question in self._parked:
+            self._parked.remove(question)
+        if question.ref is not None:
+            question.link.num_out -= question.life == question.link.life
+            self._ray.cancel(question.ref)
+            question.ref = None
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _send(self, question: RayQuestion) -> None:
+        """Hand a question to the actor with the fewest, or park it."""
+        present = [link for link in self._links if link.is_in]
+        if not present:
+            self._parked.append(question)
+            if self._all_out_since is None:
+                self._all_out_since = perf_counter()
+            return
+        link = min(present, key=_load)
+        question.link, question.life = link, link.life
+        question.asked_s = perf_counter()
+        question.num_sends += 1
+        question.ref = link.handle.evaluate.remote((question.rows, self.model, self._id))
+        link.num_out += 1
+
+    def _turn(self, questions: Sequence[RayQuestion], timeout_s: float | None) -> None:
+        """Wait until something has come, and see to it."""
+        waited_for: dict[Any, RayQuestion | _Link] = {}
+        for question in questions:
+            if question.ref is not None:
+                waited_for[question.ref] = question
+        for link in self._links:
+            if link.hello is not None:
+                waited_for[link.hello] = link
+        if self._parked:
+            patience_s = self._patience()
+            if patience_s <= 0.0 or not waited_for:
+                self._give_up()
+                return
+            timeout_s = patience_s if timeout_s is None else min(timeout_s, patience_s)
+        refs = list(waited_for)
+        # All that are there by now, or else the next one.
+        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
+        if not ready and timeout_s != 0:
+            ready, _ = self._ray.wait(refs, num_returns=1, timeout=timeout_s)
+        for ref in ready:
+            found = waited_for[ref]
+            if isinstance(found, _Link):
+                self._welcome(found)
+            else:
+                self._settle(found)
+
+    def _settle(self, question: RayQuestion) -> None:
+        """Take the answer to a question, or ask again."""
+        errors, link = self._ray.exceptions, question.link
+        try:
+            answer: Answer = self._ray.get(question.ref)
+        except errors.RayTaskError as error:  # raised outside the evaluator: it cannot be helped by asking again
+            self._finish(question, EvaluatorError(f"inference actor {link.stats.actor} raised: {error}"))
+            return
+        except errors.RayError as error:
+            self._ask_again(question, error)
+            return
+        if answer.is_blank:
+            self._ask_again(question, EvaluatorError(answer.error))
+            return
+        stats = link.stats
+        stats.requests += 1
+        stats.rows += len(question.rows)
+        stats.latency_s += perf_counter() - question.asked_s
+        stats.wait_s += answer.wait_s
+        stats.inference_s += answer.inference_s
+        stats.batches += len(question.rows) / max(answer.batch_rows, 1)
+        stats.queued_rows += answer.queued_rows
+        stats.max_queued_rows = max(stats.max_queued_rows, answer.queued_rows)
+        before_s = answer.busy_s - answer.inference_s if link.busy_s is None else link.busy_s
+        stats.busy_s += max(0.0, answer.busy_s - before_s)  # answers may overtake one another
+        link.busy_s = max(link.busy_s or 0.0, answer.busy_s)
+        question.version = answer.version
+        self.version = max(self.version, answer.version)
+        if answer.block is None:
+            stats.errors += 1
+            stats.last_error = answer.error
+            link.errors_in_a_row += 1
+            self._finish(question, (GameError if answer.is_game_error else EvaluatorError)(answer.error))
+            self._suspect(link)
+            return
+        link.errors_in_a_row = 0
+        question.block = answer.block
+        self._finish(question, None)
+
+    def _ask_again(self, question: RayQuestion, error: Exception) -> None:
+        """A question was lost with its actor."""
+        link = question.link
+        self._lose(link, question.life, error)
+        question.ref = None
+        question.lost_to.append(f"actor {link.stats.actor}: {link.stats.last_error}")
+        if question.num_sends < _MAX_SENDS:
+            self._send(question)
+            return
+        text = f"{len(question.rows)} positions were lost with {question.num_sends} inference actors in a row"
+        self._finish(question, EvaluatorError("; ".join([text, *question.lost_to])))
+
+    def _finish(self, question: RayQuestion, error: WindrowError | None) -> None:
+        question.is_done, question.error = True, error
+        if question.ref is not None:
+            question.link.num_out -= question.life == question.link.life
+            question.ref = None
+
+    def _lose(self, link: _Link, life: int, error: Exception) -> None:
+        """Take an actor out, and ask it to say when it is back."""
+        if link.life != life:
+            return  # known
+        link.life += 1
+        link.is_in, link.num_out, link.errors_in_a_row, link.busy_s = False, 0, 0, None
+        link.stats.failures += 1
+        link.stats.last_error = _in_words(error)
+        self._ask_back(link)
+
+    def _ask_back(self, link: _Link) -> None:
+        # Delivered by Ray when the actor is there again, however often it is restarted until then.
+        link.hello = link.handle.hello.options(max_task_retries=-1).remote([self._cargo])
+
+    def _welcome(self, link: _Link) -> None:
+        """An actor has said that it is back, or that it will not be."""
+        ref, link.hello = link.hello, None
+        try:
+            greeting = self._ray.get(ref)
+        except self._ray.exceptions.RayError as error:
+            link.stats.last_error = _in_words(error)
+            link.is_gone = isinstance(error, self._ray.exceptions.ActorDiedError)
+            if not link.is_gone:
+                self._ask_back(link)
+            return
+        if greeting.error:
+            link.stats.last_error = greeting.error
+            link.is_gone = True
+            return
+        link.is_in = True
+        self._all_out_since = None
+        parked, self._parked = self._parked, []
+        for question in parked:
+            self._send(question)
+
+    def _suspect(self, link: _Link) -> None:
+        """Restart an actor whose evaluator fails again and again while another's does well."""
+        others = [other for other in self._links if other is not link and other.is_in and other.stats.requests]
+        if link.errors_in_a_row >= _MAX_ERRORS_IN_A_ROW and any(other.errors_in_a_row == 0 for other in others):
+            self._ray.kill(link.handle, no_restart=False)
+            self._lose(link, link.life, EvaluatorError(link.stats.last_error))
+
+    def _patience(self) -> float:
+        """Seconds that parked questions still wait."""
+        if all(link.is_gone for link in self._links):
+            return 0.0
+        since = perf_counter() if self._all_out_since is None else self._all_out_since
+        return self.facts.patience_s - (perf_counter() - since)
+
+    def _give_up(self) -> None:
+        """Nobody is left to ask."""
+        of_each = [f"actor {link.stats.actor}: {link.stats.last_error or 'no answer'}" for link in self._links]
+        parked, self._parked = self._parked, []
+        self._all_out_since = None
+        for question in parked:
+            self._finish(question, EvaluatorError(f"no inference actor is left ({'; '.join(of_each)})"))
+
+
+def _load(link: _Link) -> tuple[int, int]:
+    return link.num_out, link.stats.requests
+
+
+def _in_words(error: Exception) -> str:
+    """One line of what Ray says."""
+    first = " ".join(str(error).split())
+    return f"{type(error).__name__}: {first[:300]}"

@@ -1,0 +1,291 @@
+"""Inference actors on a Ray cluster: who starts them, gives them weights, and ends them.
+
+with InferenceFleet(game, make_evaluator, num_actors=2, num_gpus=0.5) as fleet:
+    evaluator = fleet.client()                 # for a search here, or pickled, for one in another actor
+    fleet.set_weights(fold(net), version=1)    # every answer says which version gave it
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, cast
+from weakref import WeakSet
+
+from windrow.errors import ConfigError, EvaluatorError
+from windrow.evaluators.backends.weights import read_weights
+from windrow.games.core_game import ByteGame
+from windrow.games.python_game import as_core_game
+from windrow.inference.policy import BatchingPolicy
+from windrow.inference.ray_actor import Greeting, InferenceActor
+from windrow.inference.ray_client import FleetFacts, RayEvaluator
+from windrow.inference.ray_cluster import load_ray
+from windrow.inference.ray_stats import ActorStats
+from windrow.inference.ray_weights import WeightKeeper
+
+_MAX_CONCURRENCY = 10_000
+"""Requests that may wait on one actor: enough for every client that a cluster has room for."""
+_ANSWER_S = 10.0
+"""A healthy actor says within this time how it is."""
+_UPDATE_S = 60.0
+"""New weights are in place within this time; one that is still being restarted gets them later."""
+
+
+class InferenceFleet:
+    """Inference actors on the Ray cluster that this process is connected to (`ray_cluster.connect`, or `ray.init`).
+
+    Actors that die are started again by Ray, and get the newest weights. They end with `close`, or with the process
+    that made the fleet.
+
+    Args:
+        game: whose positions are evaluated.
+        make_evaluators: makes the evaluator, on the actor; or several such functions by the names of their models.
+            They are pickled by value (cloudpickle).
+        num_actors: how many.
+        num_gpus: GPUs of each; a fraction lets several share one.
+        num_cpus: CPU cores that Ray sets aside for each.
+        num_threads: threads of each one's evaluator on the CPU. None: `num_cpus`, and at least one.
+        policy: when an actor sends a batch, and how large it is.
+        placement_group: where they run; None: wherever Ray likes, spread over the nodes.
+        max_restarts: how often Ray restarts each; -1: always.
+        start_timeout_s: seconds in which they must be up.
+        patience_s: how long a client's questions wait for an actor to be restarted when none is left.
+
+    Raises:
+        ConfigError: Ray is not connected, or the evaluators cannot be pickled.
+        EvaluatorError: an evaluator could not be made, or the cluster has no room.
+    """
+
+    def __init__(
+        self,
+        game: Any,
+        make_evaluators: Callable[[], object] | Mapping[str, Callable[[], object]],
+        *,
+        num_actors: int = 1,
+        num_gpus: float = 0.0,
+        num_cpus: float = 1.0,
+        num_threads: int | None = None,
+        policy: BatchingPolicy | None = None,
+        placement_group: Any = None,
+        max_restarts: int = -1,
+        start_timeout_s: float = 120.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        ray = load_ray()
+        if not ray.is_initialized():
+            raise ConfigError("Ray is not connected: call windrow.inference.connect() or ray.init() first")
+        game = as_core_game(game)
+        by_name = _by_name(make_evaluators)
+        _check(by_name, num_actors, num_cpus=num_cpus, num_gpus=num_gpus)
+        self._ray = ray
+        self._names = tuple(by_name)
+        self._keeper_name = f"windrow-weights-{os.urandom(8).hex()}"
+        self._keeper: Any = None
+        self._kept: dict[int, tuple[Any, int]] = {}
+        self._clients: WeakSet[RayEvaluator] = WeakSet()
+        self._is_closed = False
+        try:
+            cargo: bytes = ray.cloudpickle.dumps((game, by_name))
+        except Exception as error:
+            raise ConfigError(
+                f"the game and what makes its evaluators go to the actors, but pickling them raised "
+                f"{type(error).__name__}: {error}. A function that makes the evaluator there can always go"
+            ) from error
+        threads = num_threads or max(1, int(num_cpus))
+        # It must be there as long as an actor may be restarted: whoever has a client holds it too.
+        self._cargo = ray.put(cargo)
+        maker = ray.remote(InferenceActor).options(
+            num_cpus=num_cpus,
+            num_gpus=num_gpus,
+            max_restarts=max_restarts,
+            max_concurrency=_MAX_CONCURRENCY,
+            scheduling_strategy=_strategy(placement_group),
+        )
+        policy = policy or BatchingPolicy()
+        self._handles = [maker.remote(i, threads, policy, self._keeper_name) for i in range(num_actors)]
+        try:
+            first = self._start(start_timeout_s, f"{num_actors} x (CPU {num_cpus:g}, GPU {num_gpus:g})")
+        except BaseException:
+            self.close()
+            raise
+        if any(first.takes_states) and not isinstance(game, ByteGame):
+            self.close()
+            raise ConfigError(
+                f"an evaluator that takes states cannot be asked from afar: those of {game!r} are Python objects. "
+                "Call it where the trees are: choose another engine"
+            )
+        self._facts = FleetFacts(
+            num_actions=game.num_actions,
+            num_values=game.num_values,
+            models=self._names,
+            reads_observations=first.reads_observations,
+            takes_states=first.takes_states,
+            patience_s=patience_s,
+        )
+
+    def __repr__(self) -> str:
+        return f"<InferenceFleet of {len(self._handles)} actors>"
+
+    @property
+    def num_actors(self) -> int:
+        """How many there are, those being restarted included."""
+        return len(self._handles)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Their names; "" if there is one that was given without."""
+        return self._names
+
+    def client(self, model: str | None = None) -> RayEvaluator:
+        """An evaluator that asks these actors; `model` by name, None for the first."""
+        self._check_open()
+        number = self._number_of(model)
+        version = self._kept.get(number, (None, 0))[1]
+        client = RayEvaluator(self._facts, self._handles, self._cargo, number, version)
+        self._clients.add(client)
+        return client
+
+    def set_weights(self, weights: object, version: int, model: str | None = None) -> None:
+        """Give all actors new weights, sent once through the object store; returns when all that live have them.
+
+        Batches that are out keep the weights they were begun with. An actor that is restarted begins with the newest.
+
+        Args:
+            weights: what the evaluator's `update` takes: a module, or names with arrays. For a `TorchEvaluator`, what
+                its module's `load_state_dict` takes.
+            version: a number that no older weights had; the answers carry it.
+            model: whose; None for the first.
+
+        Raises:
+            EvaluatorError: they do not fit; then the actors go on with those they have.
+        """
+        self._check_open()
+        ray, number = self._ray, self._number_of(model)
+        before = self._kept.get(number)
+        if before is not None and version <= before[1]:
+            raise ConfigError(f"version {version} is not newer than {before[1]}, which the actors have")
+        # Arrays are read in place by every actor of a node; a module would be unpickled by each.
+        new = ray.put(read_weights(weights) if _is_network(weights) else weights), version
+        if self._keeper is None:
+            self._keeper = self._start_keeper()
+        # First the keeper: whoever is restarted from now on has them, and everybody else is told.
+        ray.get(self._keeper.keep.remote(*new, number))
+        update = [handle.set_weights.options(max_task_retries=-1) for handle in self._handles]
+        refs = [method.remote(*new, number, [self._cargo]) for method in update]
+        done, _ = ray.wait(refs, num_returns=len(refs), timeout=_UPDATE_S)
+        problems = [problem for ref in done if (problem := self._answer(ref))]
+        if problems:
+            ray.get(self._keeper.keep.remote(*(before or (None, 0)), number))
+            raise EvaluatorError(f"the new weights do not fit: {problems[0]}")
+        self._kept[number] = new
+        for client in self._clients:
+            if client.model == number:
+                client.version = version
+
+    def stats(self) -> list[ActorStats]:
+        """What every actor did since it was started; one that does not answer is marked so."""
+        self._check_open()
+        refs = [handle.stats.remote() for handle in self._handles]
+        done, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_ANSWER_S)
+        found = [self._answer(ref) if ref in done else None for ref in refs]
+        return [stats or ActorStats(actor, is_alive=False) for actor, stats in enumerate(found)]
+
+    def close(self) -> None:
+        """End the actors; may be called more than once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._ray.is_initialized():
+            return  # they ended with the connection
+        for handle in [*self._handles, *([] if self._keeper is None else [self._keeper])]:
+            self._ray.kill(handle, no_restart=True)
+
+    def __enter__(self) -> InferenceFleet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _start(self, timeout_s: float, asked: str) -> Greeting:
+        """Wait until all actors are ready; what the first one says."""
+        ray = self._ray
+        refs = [handle.hello.remote([self._cargo]) for handle in self._handles]
+        done, late = ray.wait(refs, num_returns=len(refs), timeout=timeout_s)
+        if late:
+            has = ", ".join(f"{kind} {ray.cluster_resources().get(kind, 0):g}" for kind in ("CPU", "GPU"))
+            free = ", ".join(f"{kind} {ray.available_resources().get(kind, 0):g}" for kind in ("CPU", "GPU"))
+            raise EvaluatorError(
+                f"{len(late)} of {len(refs)} inference actors did not start in {timeout_s:g} s. They ask for {asked}; "
+                f"the cluster has {has}, of which {free} are free"
+            )
+        greetings: list[Greeting] = []
+        for ref in done:
+            try:
+                greetings.append(ray.get(ref))
+            except ray.exceptions.RayError as error:  # noqa: PERF203 - once per actor
+                raise EvaluatorError(f"an inference actor did not start: {error}") from None
+        for greeting in greetings:
+            if greeting.error:
+                raise EvaluatorError(f"an inference actor could not make its evaluator: {greeting.error}")
+        return greetings[0]
+
+    def _start_keeper(self) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # On this node: it is not lost before the fleet is.
+        here: Any = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
+        options = {"name": self._keeper_name, "num_cpus": 0, "scheduling_strategy": here}
+        return self._ray.remote(WeightKeeper).options(**options).remote()
+
+    def _answer(self, ref: Any) -> Any:
+        """What came; None from an actor that is lost."""
+        try:
+            return self._ray.get(ref)
+        except self._ray.exceptions.RayActorError:
+            return None
+
+    def _number_of(self, model: str | None) -> int:
+        if model is None:
+            return 0
+        if model not in self._names:
+            raise ConfigError(f"the fleet has no model {model!r}; it has {', '.join(map(repr, self._names))}")
+        return self._names.index(model)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConfigError("this fleet is closed")
+
+
+def _by_name(makers: Any) -> dict[str, Callable[[], object]]:
+    return dict(cast("Mapping[str, Any]", makers)) if isinstance(makers, Mapping) else {"": makers}
+
+
+def _check(makers: Mapping[str, object], num_actors: int, *, num_cpus: float, num_gpus: float) -> None:
+    """Refuse what cannot be."""
+    if not makers:
+        raise ConfigError("a fleet needs a function that makes an evaluator, or several by name")
+    for name, make in makers.items():
+        if not callable(make):
+            which = f"model {name!r}" if name else "the evaluator"
+            raise ConfigError(f"a fleet needs a function that makes {which}, not {make!r:.100}")
+    if num_actors < 1:
+        raise ConfigError(f"num_actors must be at least 1, not {num_actors}")
+    if num_cpus < 0 or num_gpus < 0:
+        raise ConfigError(f"an actor cannot have {num_cpus:g} CPUs and {num_gpus:g} GPUs")
+
+
+def _is_network(weights: object) -> bool:
+    return isinstance(weights, Mapping) or callable(getattr(weights, "state_dict", None))
+
+
+def _strategy(placement_group: Any) -> Any:
+    if placement_group is None:
+        return "SPREAD"
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    return PlacementGroupSchedulingStrategy(placement_group)

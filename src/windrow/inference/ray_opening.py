@@ -1,0 +1,111 @@
+"""From whatever a search was given for an evaluator to a client of inference actors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError
+from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
+from windrow.inference.policy import BatchingPolicy
+from windrow.inference.ray_client import RayEvaluator
+from windrow.inference.ray_cluster import connect, load_ray
+from windrow.inference.ray_fleet import InferenceFleet
+
+if TYPE_CHECKING:
+    from windrow.evaluators.torch import TorchEvaluator
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Makes an evaluator that was made already, by having been pickled with it."""
+
+    evaluator: object
+
+    def __call__(self) -> object:
+        return self.evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class _TorchMaker:
+    """Makes a `TorchEvaluator` where it is called: on the GPU there, if there is one."""
+
+    module: Any
+    dtype: Any
+
+    def __call__(self) -> TorchEvaluator:
+        from windrow.evaluators.torch import TorchEvaluator
+
+        return TorchEvaluator(self.module, "auto", self.dtype)
+
+
+def open_client(game: Any, evaluator: object, config: SearchConfig) -> tuple[RayEvaluator, InferenceFleet | None]:
+    """A client for a search, and the fleet that was started for it and ends with it.
+
+    Args:
+        game: whose positions are evaluated.
+        evaluator: a fleet or a client of one; or an evaluator, a PyTorch module, or a function that makes an evaluator:
+            then `config.num_actors` actors are started, each with one of its own.
+        config: of the search.
+    """
+    if isinstance(evaluator, RayEvaluator):
+        return evaluator, None
+    if isinstance(evaluator, InferenceFleet):
+        return evaluator.client(), None
+    make = as_maker(evaluator)
+    connect(config.ray_address)
+    num_cpus, num_threads = _share(config.num_actors)
+    fleet = InferenceFleet(
+        game,
+        make,
+        num_actors=config.num_actors,
+        num_gpus=config.gpus_per_actor,
+        num_cpus=num_cpus,
+        num_threads=num_threads,
+        policy=BatchingPolicy(max_batch=config.max_batch, max_wait_ms=config.max_wait_ms),
+    )
+    return fleet.client(), fleet
+
+
+def as_maker(evaluator: object) -> Callable[[], object]:
+    """A function that makes the evaluator anew in another process."""
+    if isinstance(evaluator, type):
+        raise ConfigError(f"an evaluator is needed, not a class: write {evaluator.__name__}(...)")
+    torch = sys.modules.get("torch")  # who has a module has imported it
+    if torch is not None:
+        from windrow.evaluators.torch import TorchEvaluator
+
+        if isinstance(evaluator, torch.nn.Module):
+            return _TorchMaker(_on_host(evaluator), None)
+        if isinstance(evaluator, TorchEvaluator):
+            return _TorchMaker(_on_host(evaluator.module), evaluator.dtype)
+    if isinstance(evaluator, EvaluatorLike | StateEvaluator | GameAware):
+        return _Given(evaluator)
+    if callable(evaluator):
+        return evaluator
+    raise ConfigError(
+        f"{evaluator!r} is not an evaluator: it needs the methods evaluate and submit. "
+        "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
+    )
+
+
+def _on_host(module: Any) -> Any:
+    """The module, or a copy of it in the memory of the host: what is pickled may be read where there is no GPU."""
+    if all(tensor.device.type == "cpu" for tensor in [*module.parameters(), *module.buffers()]):
+        return module
+    from copy import deepcopy
+
+    return deepcopy(module).cpu()
+
+
+def _share(num_actors: int) -> tuple[float, int]:
+    """Cores to set aside for each actor of a search, and threads for its evaluator.
+
+    Few are set aside, so that several searches fit into one cluster; the threads use what there is.
+    """
+    nodes = [node["Resources"].get("CPU", 0.0) for node in load_ray().nodes() if node["Alive"]]
+    per_node = max(1, -(-num_actors // max(len(nodes), 1)))
+    return min(1.0, sum(nodes) / num_actors / 2), max(1, int(max(nodes, default=1.0)) // per_node)

@@ -1,0 +1,84 @@
+"""A tree of the scheduler as JSON has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windrow import _core
+from windrow.games.core_game import CoreGame
+from windrow.protocols.scheduler import Job
+
+
+def describe_tree(
+    game: CoreGame, job: Job, *, max_moves: int | None, max_line: int | None, include_untried: bool
+) -> dict[str, Any] | None:
+    """What the search of a running job has found; None if its root has no evaluation yet.
+
+    Args:
+        game: the rules.
+        job: the search.
+        max_moves: moves to tell about, the best ones; None: all.
+        max_line: moves of a line of play; None: all.
+        include_untried: whether moves without a visit are told too.
+    """
+    assert job.grove is not None
+    forest, tree = job.grove.forest, job.tree
+    root = forest.node(tree, [])
+    if root is None or root.kind != "expanded":
+        return None
+    trees = np.array([tree], np.int32)
+    visits, priors, qs, values = (array[0] for array in forest.roots(trees))
+    best = int(np.argmax(visits if visits.any() else priors))
+    if job.config.root == "gumbel":
+        best = int(forest.gumbel_roots(trees)[1][0])
+    # The best move first, whatever made it so; then as `windrow search` has them.
+    order = sorted(
+        root.actions.tolist(),
+        key=lambda action: (action != best, -int(visits[action]), -float(priors[action]), action),
+    )
+    if not include_untried:
+        order = [action for action in order if visits[action]]
+    total = max(int(visits.sum()), 1)
+    value = float(values)
+    if game.num_values > 1:
+        by_player = [float(mean) for mean in forest.player_values(trees)[0]]
+    else:
+        by_player = [value if player == root.to_play else 0.0 - value for player in range(game.num_players)]
+    return {
+        "root_info": {
+            "to_play": root.to_play,
+            "visits": int(visits.sum()),
+            "value": value,
+            "win_rate": (value + 1) / 2,
+            "values": by_player,
+            "best_move": game.action_name(best),
+            "principal_variation": [game.action_name(action) for action in forest.lines(trees)[0][:max_line]],
+        },
+        "move_infos": [
+            {
+                "move": game.action_name(action),
+                "action": action,
+                "order": place,
+                "visits": int(visits[action]),
+                "share": int(visits[action]) / total,
+                "q": float(qs[action]),
+                "win_rate": (float(qs[action]) + 1) / 2,
+                "prior": float(priors[action]),
+                "line": [game.action_name(step) for step in line_after(forest, tree, action, max_line)],
+            }
+            for place, action in enumerate(order[:max_moves])
+        ],
+    }
+
+
+def line_after(forest: _core.Forest, tree: int, action: int, max_length: int | None) -> list[int]:
+    """The most visited line of play that begins with `action`; it ends where chance is to move."""
+    line = [action]
+    while max_length is None or len(line) < max_length:
+        node = forest.node(tree, line)
+        if node is None or node.kind != "expanded" or not node.edge_visits.any():
+            break
+        line.append(int(node.actions[int(np.argmax(node.edge_visits))]))
+    return line

@@ -1,0 +1,198 @@
+"""What thinks behind the Gomocup protocol: one search, kept from move to move."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, GameError, SearchError, WindrowError
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import TERMINAL
+from windrow.games.registry import make_game
+from windrow.protocols.gomocup_board import Stone, build_state
+from windrow.search import Search, SearchResult
+
+EvaluatorMaker: TypeAlias = Callable[[CoreGame], object]
+"""The evaluator for a game; raises a WindrowError if there is none."""
+
+RULES = ("freestyle", "standard")
+
+_WARM_UP_SIMULATIONS = 32
+_INTERVAL_S = 0.02
+"""How often a search says what its best move is so far."""
+_MEMORY_SLACK = 16 << 20
+"""Bytes that the process may still need beside its trees."""
+_MIN_TREE_MEMORY = 4 << 20
+
+
+class Brain:
+    """Searches positions of Gomoku one after another, using again what it found before.
+
+    Args:
+        make_evaluator: the evaluator for a board of some size and rule.
+        config: how to search; without a budget of simulations, time alone ends a search.
+    """
+
+    def __init__(self, make_evaluator: EvaluatorMaker, config: SearchConfig) -> None:
+        self._make_evaluator, self._config = make_evaluator, config
+        self._evaluators: dict[tuple[int, str], tuple[CoreGame, object]] = {}
+        self._search: Search | None = None
+        self._root: list[Stone] | None = None
+        """The stones at the root of the search; None if it has none yet."""
+        self._max_memory = 0
+        self.delay_s = 0.0
+        """How long a search goes on after its time is up, about."""
+
+    def prepare(self, size: int, rule: str | None) -> None:
+        """Get everything ready for boards of a size, so that the first move does not pay for it.
+
+        Args:
+            size: of the board.
+            rule: None if it is not known yet: then the first for which there is an evaluator.
+
+        Raises:
+            WindrowError: the board is too small or too large, or the evaluator is not for it.
+        """
+        reasons: list[WindrowError] = []
+        for name in RULES if rule is None else (rule,):
+            try:
+                game = self.game(size, name)
+                search = self._ready_search(game)
+            except WindrowError as error:
+                reasons.append(error)
+                continue
+            self._note_delay(search.run(game.initial_state(), num_simulations=_WARM_UP_SIMULATIONS), 0.0)
+            self._root = []
+            return
+        raise reasons[0]
+
+    def game(self, size: int, rule: str) -> CoreGame:
+        """The rules, once there is an evaluator for them."""
+        if (size, rule) not in self._evaluators:
+            game = make_game("gomoku", size=size, rule=rule)
+            self._evaluators[size, rule] = game, self._make_evaluator(game)
+        return self._evaluators[size, rule][0]
+
+    def set_max_memory(self, num_bytes: int) -> None:
+        """The most memory the whole process may take; 0: no limit. Holds from the next search on."""
+        if num_bytes != self._max_memory:
+            self._max_memory = num_bytes
+            self.forget()
+
+    def position(self, game: CoreGame, stones: list[Stone]) -> State:
+        """The position of `stones`, in which this brain is to move.
+
+        Raises:
+            GameError: there is no such position, or the game is over in it.
+        """
+        state = build_state(game, stones)
+        if game.to_play(state) == TERMINAL:
+            raise GameError("the game is over")
+        return state
+
+    def think(
+        self, state: State, stones: list[Stone], seconds: float, tell: Callable[[int], None] | None = None
+    ) -> SearchResult:
+        """Search a position for about `seconds`.
+
+        Args:
+            state: the position.
+            stones: that of these stones.
+            seconds: when to end.
+            tell: called again and again with the best move so far.
+
+        Raises:
+            ConfigError: the memory that is allowed does not suffice.
+        """
+        search = self._ready_search(state.game)
+        is_kept = self._go_to(search, stones, state)
+        self._root = None  # unless the search comes to its end
+        seconds = max(seconds, 1e-3)
+        results = search.stream(None if is_kept else state, interval_s=_INTERVAL_S, time_limit_s=seconds)
+        last = next(results)
+        for result in itertools.chain([last], results):
+            last = result
+            if tell is not None:
+                tell(last.best_action)
+        self._root = list(stones)
+        self._note_delay(last, last.stats.total_s - seconds)
+        return last
+
+    def follow(self, stones: list[Stone]) -> None:
+        """Move the root to the position of `stones` if the tree has it, so that the next search begins there."""
+        if self._search is not None:
+            self._go_to(self._search, stones, None)
+
+    def stop(self) -> None:
+        """End the present search; callable from any thread."""
+        if (search := self._search) is not None:
+            search.stop()
+
+    def forget(self) -> None:
+        """Free the tree."""
+        if self._search is not None:
+            self._search.close()
+        self._search = self._root = None
+
+    def close(self) -> None:
+        """Free the tree and what evaluates."""
+        self.forget()
+        for _, evaluator in self._evaluators.values():
+            close = getattr(evaluator, "close", None)
+            if callable(close):
+                close()
+        self._evaluators.clear()
+
+    def _go_to(self, search: Search, stones: list[Stone], state: State | None) -> bool:
+        """Advance the root to `stones`; False if it cannot be reached, and there is no root any more."""
+        root, self._root = self._root, None
+        if root is None or stones[: len(root)] != root:
+            return False
+        try:
+            for stone in stones[len(root) :]:
+                search.advance(stone.action)
+        except (GameError, SearchError):
+            return False
+        if state is not None and search.states != [state]:
+            return False
+        self._root = list(stones)
+        return True
+
+    def _ready_search(self, game: CoreGame) -> Search:
+        if self._search is not None and self._search.game == game:
+            return self._search
+        self.forget()
+        _, evaluator = self._evaluators[game.options["size"], game.options["rule"]]  # pyright: ignore[reportArgumentType]
+        config = self._config
+        if self._max_memory:
+            config = config.replace(max_memory=self._tree_memory(config.max_memory))
+        self._search = Search(game, evaluator, config)
+        return self._search
+
+    def _tree_memory(self, wanted: int | None) -> int:
+        """What the limit leaves for the tree, once the process itself has its part."""
+        left = self._max_memory - resident_bytes() - _MEMORY_SLACK
+        if left < _MIN_TREE_MEMORY:
+            needed = self._max_memory - left + _MIN_TREE_MEMORY
+            raise ConfigError(f"max_memory is {self._max_memory} bytes, but at least {needed} are needed")
+        return min(left, wanted or left)
+
+    def _note_delay(self, result: SearchResult, late_s: float) -> None:
+        """Learn how late a search may end: by a batch, or by what other processes take of the machine."""
+        stats = result.stats
+        seen = max(stats.total_s / max(stats.nn_batches, 1), late_s)
+        # One slow moment is not forgotten at once, nor kept for ever: the first search pays for much that comes once.
+        self.delay_s = max(seen, 0.8 * self.delay_s)
+
+
+def resident_bytes() -> int:
+    """Memory of this process at present."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,112 @@
+"""How long a move may take: the limits a Gomocup manager sets, and what is made of them.
+
+The manager's clock runs from the command to the last byte of the answer. What lies between its clock and ours (pipes,
+other processes on the machine, the batch that is with the evaluator when time is up) is kept in reserve. Should a
+search be later than that, because a batch takes very long or another process has the core, an alarm answers in its
+place with the best move so far: a thread that slept gets a core long before one that has worked all the time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+UNLIMITED_MS = 2**31 - 1
+"""What a manager sends as the time left where there is no limit."""
+DEFAULT_TURN_MS = 5000
+"""Time for a move if the manager does not say."""
+
+FAST_S = 0.02
+"""What "as fast as possible" is taken for."""
+
+_MIN_RESERVE_S, _MAX_RESERVE_S, _RESERVE_SHARE = 0.08, 0.5, 0.1
+_USUAL_MOVES, _MIN_MOVES_LEFT = 35, 12
+_MIN_ALARM_S = 0.03
+
+
+@dataclass(slots=True)
+class Limits:
+    """What the manager allows, in its own units.
+
+    turn_ms: for each move; 0: as fast as possible.
+    match_ms: for all moves of a game together; 0: no limit.
+    time_left_ms: what is left of that; None if the manager has not said.
+    """
+
+    turn_ms: int = DEFAULT_TURN_MS
+    match_ms: int = 0
+    time_left_ms: int | None = None
+
+    def seconds_for_move(self, *, num_own_moves: int, used_s: float, delay_s: float = 0.0) -> float:
+        """Seconds that may pass from the arrival of a command to the end of the search.
+
+        Args:
+            num_own_moves: moves made so far, from which those to come are estimated.
+            used_s: time used in this game so far; counts where the manager gives a limit for the game and never says
+                what is left of it.
+            delay_s: how long a search may go on after its time is up.
+        """
+        if self.turn_ms <= 0:
+            return FAST_S
+        seconds = self.turn_ms / 1000 - self._reserve(self.turn_ms / 1000, delay_s)
+        left = self._left_s(used_s)
+        if left is not None:
+            num_moves_left = max(_MIN_MOVES_LEFT, _USUAL_MOVES - num_own_moves)
+            # A share of what is left never uses it up, however long the game lasts.
+            share = (left - self._reserve(left, delay_s)) / num_moves_left
+            seconds = min(seconds, max(share, 0.0))
+        return max(seconds, min(FAST_S, self.turn_ms / 4000))
+
+    def seconds_to_alarm(self, *, used_s: float) -> float | None:
+        """Seconds from the arrival of a command to the last moment in which it can be answered; None: there is none."""
+        limits = [self.turn_ms / 1000, self._left_s(used_s)]
+        limit = min((limit for limit in limits if limit is not None and limit > 0), default=None)
+        return None if limit is None else limit - max(_MIN_ALARM_S, self._reserve(limit, 0.0) / 3)
+
+    def _left_s(self, used_s: float) -> float | None:
+        """Seconds left in the game; None if there is no limit."""
+        if self.time_left_ms is not None:
+            return None if self.time_left_ms >= UNLIMITED_MS else self.time_left_ms / 1000
+        return self.match_ms / 1000 - used_s if self.match_ms > 0 else None
+
+    def _reserve(self, limit_s: float, delay_s: float) -> float:
+        reserve = min(max(_RESERVE_SHARE * limit_s, _MIN_RESERVE_S), _MAX_RESERVE_S) + delay_s
+        return min(reserve, max(limit_s, 0.0) / 2)
+
+
+class Turn:
+    """One answer that is due: whoever gives it first has given it.
+
+    Args:
+        write: writes a move.
+        best: a move to give if nothing better is known.
+    """
+
+    def __init__(self, write: Callable[[int], None], best: int) -> None:
+        self._write, self._best = write, best
+        self._lock = threading.Lock()
+        self.action: int | None = None
+        """The move that was given."""
+        self.answered = 0.0
+        """When that was, of `perf_counter`."""
+
+    def answer(self, action: int) -> int:
+        """Give a move, unless one is given already; returns the one that counts."""
+        with self._lock:
+            if self.action is None:
+                self._write(action)
+                self.action, self.answered = action, perf_counter()
+            return self.action
+
+    def tell(self, action: int) -> None:
+        """Learn of a better move, for the case of an alarm."""
+        self._best = action
+
+    def alarm(self, seconds: float) -> threading.Timer:
+        """Answer with the best move so far after `seconds`, unless that has happened by then."""
+        timer = threading.Timer(max(seconds, 0.0), lambda: self.answer(self._best))
+        timer.daemon = True
+        timer.start()
+        return timer

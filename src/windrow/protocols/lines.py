@@ -1,0 +1,124 @@
+"""Lines in and lines out: input is read by a thread of its own, so that it is heard while a search runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import perf_counter
+from typing import IO, Any, TextIO
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of input, without its end.
+
+    text: what it says; bytes that are not UTF-8 are replaced.
+    arrived: when its end was read, of `perf_counter`.
+    is_cut: it was longer than allowed, and the rest is lost.
+    """
+
+    text: str
+    arrived: float
+    is_cut: bool = False
+
+
+class LineReader:
+    """Reads lines from a stream, from the moment it is made to the end of the stream.
+
+    CR, LF and CR LF end a line; empty lines are left out.
+
+    Args:
+        stream: a binary stream. If it has a file descriptor, that is read directly: a thread that waits inside a
+            buffered stream would stop Python from ending.
+        max_length: bytes of a line; what is beyond is dropped.
+        on_line: called in the reading thread with every line, before it is queued; returns False to keep it out of the
+            queue.
+        on_end: called in the reading thread when the input has ended.
+    """
+
+    def __init__(
+        self,
+        stream: IO[bytes],
+        *,
+        max_length: int,
+        on_line: Callable[[Line], bool] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self._stream, self._max_length, self._on_line, self._on_end = stream, max_length, on_line, on_end
+        self._lines: SimpleQueue[Line | None] = SimpleQueue()
+        self.has_ended = False
+        """Whether the last line was taken and no other will come."""
+        self._thread = threading.Thread(target=self._read_all, name="windrow-input", daemon=True)
+        self._thread.start()
+
+    def take(self, *, timeout_s: float | None = None) -> Line | None:
+        """The next line; None if there is none within `timeout_s` (None: waits), or there will be none any more."""
+        if self.has_ended:
+            return None
+        try:
+            line = self._lines.get_nowait() if timeout_s == 0 else self._lines.get(timeout=timeout_s)
+        except Empty:
+            return None
+        self.has_ended = line is None
+        return line
+
+    def _read_all(self) -> None:
+        try:
+            for raw, is_cut in split_lines(self._chunks(), self._max_length):
+                line = Line(raw.decode("utf-8", errors="replace"), perf_counter(), is_cut)
+                if self._on_line is None or self._on_line(line):
+                    self._lines.put(line)
+        finally:
+            if self._on_end is not None:
+                self._on_end()
+            self._lines.put(None)
+
+    def _chunks(self) -> Iterator[bytes]:
+        try:
+            descriptor = self._stream.fileno()
+        except (OSError, ValueError, AttributeError):
+            # A stream in memory, as tests have them.
+            yield from iter(lambda: self._stream.read(_CHUNK), b"")
+            return
+        while True:
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+            except OSError:  # whoever wrote is gone
+                return
+            if not chunk:
+                return
+            yield chunk
+
+
+def split_lines(chunks: Iterator[bytes], max_length: int) -> Iterator[tuple[bytes, bool]]:
+    """The lines that are not empty, and of each whether it was longer than `max_length` and is cut."""
+    rest, is_cut = b"", False
+    for chunk in chunks:
+        # One kind of line end makes CR LF an empty line more, which is left out like any other.
+        *lines, rest = (rest + chunk.replace(b"\r", b"\n")).split(b"\n")
+        for line in lines:
+            if line:
+                yield line[:max_length], is_cut or len(line) > max_length
+            is_cut = False
+        if len(rest) > max_length:
+            rest, is_cut = rest[:max_length], True
+    if rest:
+        yield rest, is_cut
+
+
+class LineWriter:
+    """Writes lines, each at once."""
+
+    def __init__(self, stream: TextIO | Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write one line; line breaks within it become spaces, so that it stays one, and it is ASCII on every pipe."""
+        line = " ".join(text.splitlines()).encode("ascii", errors="backslashreplace").decode("ascii")
+        self._stream.write(line + "\n")
+        self._stream.flush()

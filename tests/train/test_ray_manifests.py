@@ -1,0 +1,94 @@
+"""The cluster files in examples/: they say what Ray and windrow need, and their commands are windrow's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windrow import make_game
+from windrow.train import RayConfig, config_for
+
+yaml = pytest.importorskip("yaml")
+
+FOLDER = Path(__file__).parent.parent.parent / "examples" / "cluster"
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def command_settings(command: str) -> dict[str, Any]:
+    """The settings that a `windrow train` command gives, as `TrainConfig` takes them."""
+    words = shlex.split(command)
+    assert words[:3] == ["windrow", "train", "connect4"]
+    names = {
+        "--engine": "search.engine",
+        "--address": "ray.address",
+        "--workers": "search.num_workers",
+        "--actors": "ray.num_actors",
+    }
+    settings: dict[str, Any] = {}
+    for option, value in zip(words[3::2], words[4::2], strict=True):
+        if option == "--set":
+            key, _, value = value.partition("=")
+            settings[key] = float(value) if "." in value else int(value)
+        elif option in names:
+            settings[names[option]] = int(value) if value.isdigit() else value
+        else:
+            assert option in ("--time", "--run")
+    return settings
+
+
+def check_command(command: str, *, cpus: float, gpus: float) -> None:
+    """The command is one that windrow takes, and the cluster has room for what it asks for."""
+    config = config_for(make_game("connect4"), command_settings(command))
+    assert isinstance(config.ray, RayConfig) and config.search.engine == "ray" and config.ray.address == "auto"
+    assert config.search.num_workers is not None
+    assert config.ray.num_actors * config.ray.gpus_per_actor <= gpus
+    asked = config.search.num_workers * config.ray.cpus_per_worker + config.ray.num_actors * config.ray.cpus_per_actor
+    assert asked <= cpus
+    assert config.selfplay.num_slots // config.search.num_workers >= 1024  # large requests
+
+
+def test_cluster_config() -> None:
+    text, config = (FOLDER / "ray-cluster.yaml").read_text(encoding="utf-8"), read("ray-cluster.yaml")
+    types = config["available_node_types"]
+    assert config["head_node_type"] in types and types["head"]["resources"]["CPU"] == 0
+    assert config["max_workers"] == sum(kind["max_workers"] for kind in types.values())
+    assert any("windrow[" in command and "ray[" in command for command in config["setup_commands"])
+    assert any("ray start --head" in command for command in config["head_start_ray_commands"])
+    command = re.search(r"windrow train.*?--run \S+", text, re.DOTALL)
+    assert command is not None
+    total = {name: sum(kind["max_workers"] * kind["resources"].get(name, 0) for kind in types.values()) for name in
+             ("CPU", "GPU")}  # fmt: skip
+    check_command(re.sub(r"\\\n#", " ", command[0]), cpus=total["CPU"], gpus=total["GPU"])
+
+
+def test_kuberay_manifests() -> None:
+    cluster, job = read("raycluster.yaml"), read("rayjob.yaml")
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    assert job["spec"]["clusterSelector"] == {"ray.io/cluster": cluster["metadata"]["name"]}
+    spec = cluster["spec"]
+    assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    head = spec["headGroupSpec"]["template"]["spec"]
+    assert {mount["name"] for mount in head["containers"][0]["volumeMounts"]} == {
+        place["name"] for place in head["volumes"]
+    }
+    assert "/runs/" in job["spec"]["entrypoint"] and "/runs" in [
+        m["mountPath"] for m in head["containers"][0]["volumeMounts"]
+    ]
+    cpus = gpus = 0.0
+    for group in spec["workerGroupSpecs"]:
+        assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+        (container,) = group["template"]["spec"]["containers"]
+        resources = container["resources"]
+        assert resources["requests"] == resources["limits"]  # Ray counts what a pod is limited to
+        assert container["image"] == head["containers"][0]["image"]
+        cpus += group["replicas"] * int(resources["limits"]["cpu"])
+        gpus += group["replicas"] * int(resources["limits"].get("nvidia.com/gpu", 0))
+    check_command(job["spec"]["entrypoint"], cpus=cpus, gpus=gpus)

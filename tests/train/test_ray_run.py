@@ -1,0 +1,149 @@
+"""Training runs on Ray: they learn, end in order, go on after a kill, and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from ray_cases import ray_cluster, wait_until
+from windrow.train import GameLog, TrainConfig, TrainingRun
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+
+SETTINGS: dict[str, Any] = {
+    "game": "tictactoe",
+    "seed": 3,
+    "games_per_iteration": 40,
+    "min_positions": 50,
+    "samples_per_position": 2.0,
+    "backend": "torch",
+    "num_threads": 1,
+    "evaluate_every": 0,
+    "network": {"channels": 8, "blocks": 1},
+    "search": {"num_simulations": 8, "engine": "ray", "num_workers": 2},
+    "selfplay": {"num_slots": 16},
+    "learner": {"batch_size": 32},
+    "ray": {"num_actors": 1, "report_s": 0.05},
+}
+FLAGS = [
+    *("train", "tictactoe", "--engine", "ray", "--address", "local", "--workers", "2", "--actors", "1"),
+    *("--games", "40", "--sims", "8", "--slots", "16", "--channels", "8", "--blocks", "1", "--batch-size", "32"),
+    *("--backend", "torch", "--threads", "1", "--set", "min_positions=50", "--set", "evaluate_every=0"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    with ray_cluster(num_cpus=8):
+        yield
+
+
+def numbers_of(folder: Path) -> list[int]:
+    logs = sorted((folder / "games").glob("*.games"))
+    return [record.number for log in logs for record in GameLog.read(log)]
+
+
+@pytest.mark.parametrize("num_actors", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_a_run_learns_and_goes_on(cluster: None, tmp_path: Path, num_actors: int) -> None:
+    config = TrainConfig.from_dict({**SETTINGS, "num_iterations": 3, "ray": {"num_actors": num_actors}})
+    assert TrainConfig.from_dict(config.to_dict()) == config
+    run = TrainingRun.create(tmp_path / "run", config)
+    reports = list(run.iterations())
+    run.selfplay.close()
+    run.close()
+    assert [report.iteration for report in reports] == [1, 2, 3]
+    assert run.counters.steps > 0 and reports[-1].metrics["loss"] < 10
+    assert run.counters.games == len(numbers_of(run.folder)) >= 120
+    # Weights of later iterations were played with.
+    newest = [record.versions[1] for record in GameLog.read(run.folder / "games" / "000003.games")]
+    assert max(newest) == 2
+
+    again = TrainingRun.resume(run.folder, {"num_iterations": 5})
+    assert (again.counters.games, again.counters.steps) == (run.counters.games, run.counters.steps)
+    assert len(list(again.iterations())) == 2
+    again.selfplay.close()
+    again.close()
+    assert again.counters.iteration == 5 and again.counters.steps > run.counters.steps
+    numbers = numbers_of(run.folder)
+    assert len(set(numbers)) == len(numbers) == again.counters.games
+
+
+# --- The command ----------------------------------------------------------------------------------------------------
+
+
+def marked(mark: str) -> list[str]:
+    """The command lines of all processes that were started by the program with this mark."""
+    found: list[str] = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                if mark.encode() in (place / "environ").read_bytes():
+                    found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
+            except OSError:
+                continue
+    return found
+
+
+def wait_for_the_end(mark: str) -> None:
+    """No process is left; on a busy machine those of Ray take a while to see that nobody needs them."""
+    wait_until(lambda: not marked(mark), f"processes are left: {marked(mark)}", timeout_s=120.0)
+
+
+def start(mark: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "windrow", *arguments]
+    environment = {**os.environ, "WINDROW_TEST_MARK": mark}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_the_command_is_stopped_and_goes_on(tmp_path: Path, kill: signal.Signals) -> None:
+    """By Ctrl-C or by the system: no process is left, no game counts twice, and the run goes on."""
+    folder, mark = tmp_path / "run", f"mark-{uuid4()}"
+    program = start(mark, *FLAGS, "--run", str(folder), "--iterations", "1000")
+    checkpoints = folder / "checkpoints"
+    wait_until(
+        lambda: (checkpoints / "000002").exists() or program.poll() is not None, "no checkpoint", timeout_s=120.0
+    )
+    assert program.poll() is None, program.communicate()
+    program.send_signal(kill)
+    _, errors = program.communicate(timeout=60)
+    assert program.returncode == (130 if kill == signal.SIGINT else -signal.SIGKILL), errors
+    wait_for_the_end(mark)
+
+    last = max(int(path.name) for path in checkpoints.iterdir() if path.name.isdigit())
+    program = start(mark, "train", "--resume", str(folder), "--iterations", str(last + 2), "--json")
+    output, errors = program.communicate(timeout=120)
+    assert program.returncode == 0, errors
+    summary = json.loads(output)
+    assert summary["iterations"] == last + 2 and summary["steps"] > 0
+    numbers = numbers_of(folder)
+    assert len(set(numbers)) == len(numbers)
+    wait_for_the_end(mark)
+
+
+@pytest.mark.slow
+def test_selfplay_command(tmp_path: Path) -> None:
+    mark = f"mark-{uuid4()}"
+    flags = ["--engine", "ray", "--address", "local", "--workers", "2", "--sims", "8", "--slots", "16", "--games", "30"]
+    for more in (["-e", "resnet:8x1", "--backend", "torch", "--actors", "1"], ["-e", "rollout"]):
+        out = tmp_path / f"{len(more)}.games"
+        program = start(mark, "selfplay", "tictactoe", *flags, *more, "--out", str(out), "--json")
+        output, errors = program.communicate(timeout=120)
+        assert program.returncode == 0, errors
+        assert json.loads(output)["games"] >= 30
+        assert len({record.number for record in GameLog.read(out)}) == 30
+    program = start(mark, "selfplay", "tictactoe", *flags, "-e", "nothing")
+    _, errors = program.communicate(timeout=60)
+    assert program.returncode == 1 and "there is no evaluator 'nothing'" in errors
+    wait_for_the_end(mark)
