@@ -1,6 +1,6 @@
 // gomoku.h: five in a row.
 //
-// Options: size (15), from 5 to 19; rule: "freestyle" (five or more in a row win) or "standard" (exactly five win, an
+// Options: size (15), from 5 to 20; rule: "freestyle" (five or more in a row win) or "standard" (exactly five win, an
 // overline of six or more does not). A full board without a winner is a draw.
 // Actions: square = row * size + column, row 0 on top; names such as h8, the centre of 15x15.
 // Observation (2, size, size):
@@ -28,7 +28,7 @@ class GomokuRules {
  public:
   static constexpr const char* kName = "gomoku";
   static constexpr int32_t kNumPlayers = 2;
-  static constexpr int32_t kMaxSize = 19;
+  static constexpr int32_t kMaxSize = 20;
   static constexpr int32_t kWords = (kMaxSize * kMaxSize + 63) / 64;
 
   struct State {
@@ -37,7 +37,7 @@ class GomokuRules {
     int16_t to_play;             // 0, 1 or kTerminal
     int16_t winner;              // 0, 1 or kNobody
   };
-  static_assert(sizeof(State) == 104);
+  static_assert(sizeof(State) == 120);
 
   explicit GomokuRules(const GameOptions& options) : GomokuRules(OptionReader(kName, options)) {}
 

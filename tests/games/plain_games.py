@@ -27,7 +27,7 @@ CASES: list[tuple[str, dict[str, int | str]]] = [
     ("gomoku", {"size": 5}),
     ("gomoku", {"size": 6, "rule": "standard"}),
     ("gomoku", {"size": 8, "rule": "standard"}),
-    ("gomoku", {"size": 19, "rule": "standard"}),
+    ("gomoku", {"size": 20, "rule": "standard"}),
     ("othello", {}),
 ]
 
@@ -80,7 +80,7 @@ class PlainGame:
         size = len(self.grid)
         width = len(str(size))
         lines = [" ".join([str(size - row).rjust(width), *marks]) for row, marks in enumerate(self.grid)]
-        letters = " ".join([" " * width, *"abcdefghijklmnopqrs"[:size]])
+        letters = " ".join([" " * width, *"abcdefghijklmnopqrst"[:size]])
         return "\n".join([*lines, letters, self.status()])
 
     def is_full(self) -> bool:

@@ -70,7 +70,7 @@ def test_a_state_belongs_to_its_game():
     large = make_game("gomoku", size=15)
     with pytest.raises(GameError, match=r"gomoku\(size=9, rule='freestyle'\) was given to gomoku\(size=15"):
         large.legal_actions(small.initial_state())
-    with pytest.raises(GameError, match="has 104 bytes, not 3"):
+    with pytest.raises(GameError, match="has 120 bytes, not 3"):
         State(large, b"abc")
 
 

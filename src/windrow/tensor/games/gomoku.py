@@ -12,7 +12,7 @@ from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.two_player import NOBODY, returns
 
 _LINE = 5
-_MAX_SIZE = 19
+_MAX_SIZE = 20
 _RULES = ("freestyle", "standard")
 _STEPS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
