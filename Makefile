@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu lint format tidy type stub bench bench-peers sanitize golden all clean
+.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers sanitize golden all clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,20 @@ test-slow: $(CORE) ## run the tests marked slow
 
 test-gpu: $(CORE) ## run the tests marked gpu (needs a CUDA device)
 	$(PY) -m pytest -m gpu $(ARGS) || [ $$? -eq 5 ]
+
+test-ray: $(CORE) ## run the tests that start a Ray cluster on this machine
+	$(PY) -m pytest -m "ray and not slow" $(ARGS)
+
+test-ray-slow: $(CORE) ## run the long ones: drills, nodes that are killed
+	$(PY) -m pytest -m "ray and slow" $(ARGS)
+
+# Where no Chromium can be had, its tests are skipped, and pytest says so.
+test-web: $(CORE) ## run the tests of the page in a real browser (installs Debian's chromium where it may)
+	@$(PY) tests/web/web_browser.py || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		echo "installing chromium" && apt-get update -q >/dev/null 2>&1 && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y chromium >/dev/null 2>&1; } || \
+		echo "there is no Chromium, and none can be installed here: its tests are skipped"
+	$(PY) -m pytest tests/web -m "browser and not slow" -rs $(ARGS)
 
 lint: $(TOOLS) ## check style and formatting, Python and C++
 	$(PY) -m ruff check

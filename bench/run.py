@@ -33,7 +33,7 @@ BENCHMARKS = (
 )
 ON_DEMAND = (
     *("game_kinds", "openspiel_adapter", "learner", "solver", "peers", "tensor", "tensor_training"),
-    *("multiprocess", "transport", "ray_engine", "scaling", "protocols"),
+    *("multiprocess", "transport", "ray_engine", "scaling", "protocols", "web"),
 )
 NEED_TORCH = (
     *("network_share", "naive_selfplay", "selfplay", "backends", "weight_update", "cache", "learner", "peers"),

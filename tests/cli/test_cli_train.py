@@ -108,13 +108,13 @@ def test_an_interrupt_prints_the_summary_and_leaves_a_run() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "windrow", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    for _ in range(600):
+    for _ in range(3000):
         if Path("run/checkpoints/000002").exists():
             break
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     document = json.loads(out)
     assert document["iterations"] >= 2 and document["games"] >= 32

@@ -18,7 +18,7 @@ from windrow.cli.output import print_error, print_warning
 from windrow.errors import WindrowError
 
 COMMANDS = (
-    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report"),
+    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report", "watch"),
     *("protocol", "bench", "profile", "info"),
 )
 """Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""

@@ -1,4 +1,4 @@
-"""`windrow play`: a person against a player, in the terminal."""
+"""`windrow play`: a page in the browser that plays and thinks aloud, or a player in the terminal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import GameArgument, JsonOption, complete_player, examples
+from windrow.cli.options import BackendOption, GameArgument, JsonOption, complete_evaluator, complete_player, examples
 from windrow.cli.output import print_json, stderr, stdout
+from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
 from windrow.errors import ConfigError, IllegalMoveError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.play.players import Player, SearchPlayer, make_player
 from windrow.play.specs import parse_game
 
+_DEFAULT_PLAYER = "rollout:1000"
+_WITHOUT_NETWORK = ("rollout", "uniform")
+"""Evaluators that every page offers."""
 _HELP = "A move such as {example}, or: moves, hint, undo, help, quit."
 
 
@@ -23,9 +27,11 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow play connect4 # against random games, 1000 simulations a move",
-            "windrow play connect4 runs/c4:sims=400 # against a trained network",
-            "windrow play othello rollout:200 --second # the player moves first",
+            "windrow play connect4 # opens a page: play, and see the search think",
+            "windrow play connect4 --checkpoint runs/c4 # with a trained network",
+            "windrow play gomoku -c runs/a -c runs/b # two networks, side by side",
+            "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
+            "windrow play othello --text # in the terminal, against random games",
             "windrow play connect4 solver --moves 4444 # from a position on",
         )
     )(play)
@@ -34,28 +40,65 @@ def register(app: typer.Typer) -> None:
 def play(
     game: GameArgument,
     player: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="PLAYER",
-            help="Against whom: [cyan]rollout:1000[/cyan], [cyan]random[/cyan], [cyan]solver[/cyan], a checkpoint.",
+            help="Against whom in the terminal: [cyan]rollout:1000[/cyan], [cyan]random[/cyan], [cyan]solver[/cyan], a "
+            "checkpoint. Without it a page opens.",
             autocompletion=complete_player,
         ),
-    ] = "rollout:1000",
+    ] = None,
     is_second: Annotated[bool, typer.Option("--second/--first", help="Who moves first: the player, or you.")] = False,
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that are made already.")] = "",
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the player and of chance; another one every time.", min=0)
     ] = None,
+    is_text: Annotated[bool, typer.Option("--text", help="Play in the terminal, against rollout:1000.")] = False,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--checkpoint",
+            "-c",
+            help="What the page's searches ask: a checkpoint, [cyan]rollout:8[/cyan], [cyan]uniform[/cyan]; may be "
+            "repeated, the first two are A and B.",
+            autocompletion=complete_evaluator,
+            rich_help_panel="Page",
+        ),
+    ] = None,
+    backend: BackendOption = "auto",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = None,
+    allow_host: AllowHostOption = None,
+    is_opened: OpenOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Play against a player in the terminal.
+    """Play on a page that shows the search at work, or against a player in the terminal.
 
-    Type a move and Enter. [cyan]moves[/cyan] lists what is legal, [cyan]hint[/cyan] asks the player, [cyan]undo[/cyan]
-    takes your last move back, [cyan]quit[/cyan] ends the game.
+    The page is served to this machine alone, until Ctrl-C. With a PLAYER, or with [cyan]--text[/cyan], you play in the
+    terminal: type a move and Enter. [cyan]moves[/cyan] lists what is legal, [cyan]hint[/cyan] asks the player,
+    [cyan]undo[/cyan] takes your last move back, [cyan]quit[/cyan] ends the game.
     """
     rules = parse_game(game)
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
-    opponent = make_player(rules, player, seed=seed)
+    if player is None and not is_text and not as_json:
+        _open_page(
+            rules,
+            checkpoint or [],
+            moves=moves,
+            is_second=is_second,
+            seed=seed,
+            backend=backend,
+            host=host,
+            port=port,
+            allow_host=allow_host,
+            is_opened=is_opened,
+        )
+        return
+    if checkpoint:
+        raise ConfigError(
+            f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
+        )
+    opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed)
     table = _Table(rules, opponent, own_side=int(is_second), moves=moves, seed=seed, is_quiet=as_json)
     try:
         table.run()
@@ -74,6 +117,45 @@ def play(
                 "score": (rules.returns(table.state)[table.own_side] + 1) / 2 if is_over else None,
             }
         )
+
+
+def _open_page(
+    game: CoreGame,
+    names: list[str],
+    *,
+    moves: str,
+    is_second: bool,
+    seed: int,
+    backend: str,
+    host: str,
+    port: int | None,
+    allow_host: list[str] | None,
+    is_opened: bool,
+) -> None:
+    """Serve the board page until interrupted."""
+    from windrow.cli.evaluation import make_evaluator
+    from windrow.web.evaluation import NamedEvaluator
+    from windrow.web.session import Table
+
+    if is_second and game.num_players < 2:
+        raise ConfigError(f"{game!r} is a game for one: there is no second player")
+    game.state_from_moves(moves)  # what is wrong with them is better said here than on the page
+    known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
+    made = [make_evaluator(game, name, seed=seed, backend=backend) for name in known]
+    evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
+    table = Table.lay(game, evaluators, start=moves, is_second=is_second)
+    try:
+        serve_page(
+            "play",
+            table.open_session,
+            title=f"{game!r} with {made[0].label}",
+            host=host,
+            port=port,
+            allow_host=allow_host,
+            is_opened=is_opened,
+        )
+    finally:
+        table.close()
 
 
 class _Table:

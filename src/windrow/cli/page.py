@@ -1,0 +1,73 @@
+"""What the commands that open a page share: where it listens, and the link."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from windrow.cli.output import print_json, stderr, stdout
+
+if TYPE_CHECKING:
+    from windrow.web.app import Conversation
+
+HostOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        help="Where to listen. Anything but this machine needs the link with the token that is printed.",
+        rich_help_panel="Page",
+    ),
+]
+PortOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--port", help="Port; 8470, or any if that is taken. 0: any.", min=0, max=65535, rich_help_panel="Page"
+    ),
+]
+AllowHostOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", help="Another name the page is reached by, as through a proxy.", rich_help_panel="Page"
+    ),
+]
+OpenOption: TypeAlias = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the page in the browser.", rich_help_panel="Page")
+]
+
+
+def serve_page(
+    page: str,
+    open_session: Callable[[Callable[[str], Awaitable[None]]], Conversation],
+    *,
+    title: str,
+    host: str,
+    port: int | None,
+    allow_host: list[str] | None,
+    is_opened: bool,
+    as_json: bool = False,
+) -> None:
+    """Serve a page until interrupted: its link on stdout, or in a JSON document; the rest on stderr."""
+    from windrow.web.access import Access, is_loopback
+    from windrow.web.app import make_app
+    from windrow.web.limits import Limits
+    from windrow.web.serving import link_to, open_browser, open_port, serve
+
+    limits = Limits()
+    access = Access.for_host(host, allow_host or ())
+    app = make_app(page, open_session, access=access, limits=limits)
+    listener = open_port(host, port)
+    link = link_to(listener, access, host)
+
+    def announce() -> None:
+        if as_json:
+            print_json({"link": link})
+        else:
+            stdout().print(link, markup=False, soft_wrap=True)
+        sys.stdout.flush()
+        who = "this machine alone" if is_loopback(host) else "whoever has the link"
+        stderr().print(f"{title}: served to {who}. Ctrl-C ends it.", style="dim", markup=False)
+
+    serve(app, listener, limits=limits, on_start=[announce, *([open_browser(link)] if is_opened else [])])

@@ -1,0 +1,48 @@
+"""`windrow watch`: a training run on a page that follows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windrow.cli.options import JsonOption, examples
+from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "windrow watch runs/connect4 # opens a page that follows the run",
+            "windrow watch runs/connect4 --port 9000 --no-open # for a browser elsewhere, through a tunnel",
+        )
+    )(watch)
+
+
+def watch(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    host: HostOption = "127.0.0.1",
+    port: PortOption = None,
+    allow_host: AllowHostOption = None,
+    is_opened: OpenOption = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Follow a run on a page: strength, losses and speed as they come, and its games to click through.
+
+    It reads the event files that TensorBoard reads, and is served to this machine alone, until Ctrl-C.
+    """
+    from windrow.web.training import RunWatch
+
+    watched = RunWatch(run)
+    serve_page(
+        "watch",
+        watched.open_session,
+        title=f"the run in {run}",
+        host=host,
+        port=port,
+        allow_host=allow_host,
+        is_opened=is_opened,
+        as_json=as_json,
+    )

@@ -1,0 +1,119 @@
+"""The app: a few files from memory, and a socket that speaks JSON. Needs the `web` extra."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from windrow.errors import MissingExtraError
+from windrow.web.access import Access
+from windrow.web.guard import App, Guard
+from windrow.web.limits import Counter, Limits
+
+_FILES = Path(__file__).parent / "static"
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SHARED = ("style.css", "dom.js", "boards.js", "chart.js", "link.js", "icon.svg")
+PAGES: Mapping[str, tuple[str, ...]] = {
+    "play": ("index.html", "play.css", "play.js", "controls.js", "analysis.js", "explorer.js", *_SHARED),
+    "watch": ("watch.html", "watch.css", "watch.js", *_SHARED),
+}
+"""The files of each page; the first is the page itself. Nothing else can be asked for."""
+
+
+class Conversation(Protocol):
+    """What answers the messages of one page."""
+
+    def greet(self) -> None:
+        """Say the first word."""
+        ...
+
+    async def handle(self, text: str) -> bool:
+        """Answer one message; False to end the connection."""
+        ...
+
+    async def close(self) -> None:
+        """The page is gone."""
+        ...
+
+
+def make_app(
+    page: str,
+    open_session: Callable[[Callable[[str], Awaitable[None]]], Conversation],
+    *,
+    access: Access,
+    limits: Limits | None = None,
+) -> App:
+    """The ASGI app of a page.
+
+    Args:
+        page: a key of `PAGES`.
+        open_session: makes what answers a page, given what sends to it.
+        access: who may talk to it.
+        limits: how much a page may take.
+
+    Raises:
+        MissingExtraError: FastAPI is not installed.
+    """
+    try:
+        from fastapi import FastAPI
+        from starlette.responses import Response
+        from starlette.routing import WebSocketRoute
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+    limits = limits or Limits()
+    # Its own pages about itself would load scripts from elsewhere.
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    for path, (content, kind) in read_files(page).items():
+        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+        app.add_api_route(path, _serve(Response, content, kind, tag), methods=["GET", "HEAD"], response_model=None)
+    connections = Counter(limits.max_connections)
+    app.router.routes.append(WebSocketRoute("/socket", _converse(open_session)))
+    return Guard(app, access, connections)
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtraError:
+    """What to say where the extra is not installed."""
+    return MissingExtraError(f'the page needs {error.name}: pip install "windrow[web]"')
+
+
+def read_files(page: str) -> dict[str, tuple[bytes, str]]:
+    """The files of a page by their paths: bytes and content type."""
+    names = PAGES[page]
+    files = {f"/{name}": _read(name) for name in names[1:]}
+    return {"/": _read(names[0]), **files}
+
+
+def _read(name: str) -> tuple[bytes, str]:
+    path = _FILES / name
+    return path.read_bytes(), f"{_KINDS[path.suffix]}; charset=utf-8"
+
+
+def _serve(response: Any, content: bytes, kind: str, tag: str) -> Callable[[], Any]:
+    def serve() -> Any:
+        return response(content, media_type=kind, headers={"etag": tag})
+
+    return serve
+
+
+def _converse(
+    open_session: Callable[[Callable[[str], Awaitable[None]]], Conversation],
+) -> Callable[[Any], Awaitable[None]]:
+    async def converse(socket: Any) -> None:
+        await socket.accept()
+        session = open_session(socket.send_text)
+        try:
+            session.greet()
+            while True:
+                message = await socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                text = message.get("text")
+                if not await session.handle("" if text is None else text):
+                    await socket.close(1008, "too many messages that make no sense")
+                    return
+        finally:
+            await session.close()
+
+    return converse

@@ -1,0 +1,159 @@
+"""A position as the page draws it: read from the text that the game renders, so that there is one source of truth.
+
+What a drawing needs beyond the text is where each move is: `places` has, by action, the column and the row of its cell.
+Games without a board of their own are shown as their text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from windrow.games.core_game import CoreGame, State
+
+Picture = dict[str, Any]
+
+_GRIDS = {"connect4": "holes", "gomoku": "crossings", "othello": "discs", "tictactoe": "cells"}
+"""Games on a board of places marked . x o, and how it looks."""
+_CHECKERS = re.compile(r"(\d+)([xo])|\.")
+_BAR = re.compile(r"bar x (\d+) o (\d+), off x (\d+) o (\d+)")
+_DISPLAY = re.compile(r"\b([A-Z]) ([BYRKW-]{4})")
+_CELL = re.compile(r"([a-z]+)(\d+)")
+
+
+def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
+    """The picture of a position.
+
+    Args:
+        game: its game.
+        state: the position.
+        before: the one before the last move; what is new since is marked.
+    """
+    text = game.render(state)
+    if game.name in _GRIDS:
+        return _draw_grid(game, state, text, before)
+    if game.name == "backgammon" and (picture := _draw_backgammon(text)) is not None:
+        return picture
+    if game.name == "azul" and game.num_players == 2 and (picture := _draw_azul(text)) is not None:
+        return picture
+    return {"kind": "text"}
+
+
+# --- Boards of places --------------------------------------------------------------------------------------------
+
+
+def _draw_grid(game: CoreGame, state: State, text: str, before: State | None) -> Picture:
+    """Rows from the top, one of . x o for each place."""
+    cells, rows, columns = _read_grid(text)
+    places: dict[str, list[int]] = {}
+    for action in game.legal_actions(state):
+        place = _place_of(game.action_name(action), cells, rows, columns)
+        if place is not None:
+            places[str(action)] = place
+    fresh: list[list[int]] = []
+    if before is not None:
+        old = _read_grid(game.render(before))[0]
+        pairs = [(x, y) for y, row in enumerate(cells) for x in range(len(row))]
+        fresh = [[x, y] for x, y in pairs if cells[y][x] != "." and old[y][x] == "."]
+    return {
+        "kind": "grid",
+        "style": _GRIDS[game.name],
+        "cells": cells,
+        "rows": rows,
+        "columns": columns,
+        "places": places,
+        "fresh": fresh,
+    }
+
+
+def _read_grid(text: str) -> tuple[list[str], list[str], list[str]]:
+    """The places, and the names of rows and columns; rows have none in Connect-4."""
+    cells: list[str] = []
+    rows: list[str] = []
+    columns: list[str] = []
+    for line in text.splitlines()[:-1]:
+        words = line.split()
+        marks = words[1:] if words and words[0].isdigit() else words
+        if marks and all(mark in (".", "x", "o") for mark in marks):
+            cells.append("".join(marks))
+            rows.append(words[0] if len(marks) < len(words) else "")
+        else:
+            columns = words
+    return cells, rows, columns
+
+
+def _place_of(name: str, cells: list[str], rows: list[str], columns: list[str]) -> list[int] | None:
+    """Column and row of the cell that a move fills."""
+    if name in columns:  # a stone falls to the lowest free place of its column
+        x = columns.index(name)
+        free = [y for y, row in enumerate(cells) if row[x] == "."]
+        return [x, free[-1]] if free else None
+    match = _CELL.fullmatch(name)
+    if match is None or match[1] not in columns or match[2] not in rows:
+        return None
+    return [columns.index(match[1]), rows.index(match[2])]
+
+
+# --- Backgammon --------------------------------------------------------------------------------------------------
+
+
+def _draw_backgammon(text: str) -> Picture | None:
+    """Two rows of twelve points, each with the number that moves call it by, which is the mover's."""
+    lines = text.splitlines()
+    found = _BAR.search(text)
+    if len(lines) < 7 or found is None:
+        return None
+    rows: list[list[dict[str, Any]]] = []
+    for names, checkers in ((lines[0], lines[1]), (lines[4], lines[3])):
+        labels = names.replace("|", " ").split()
+        marks = list(_CHECKERS.finditer(checkers.replace("|", " ")))
+        if not len(labels) == len(marks) == 12:
+            return None
+        rows.append(
+            [
+                {"name": label, "count": int(mark[1] or 0), "owner": mark[2] or ""}
+                for label, mark in zip(labels, marks, strict=True)
+            ]
+        )
+    bar_x, bar_o, off_x, off_o = (int(number) for number in found.groups())
+    _, _, left = lines[-1].partition("to play: ")
+    return {
+        "kind": "backgammon",
+        "top": rows[0],
+        "bottom": rows[1],
+        "bar": {"x": bar_x, "o": bar_o},
+        "off": {"x": off_x, "o": off_o},
+        "mover": lines[-1][:1] if lines[-1][:1] in "xo" else "",
+        "dice": [int(word) for word in left.split() if word.isdigit()],
+    }
+
+
+# --- Azul --------------------------------------------------------------------------------------------------------
+
+
+def _draw_azul(text: str) -> Picture | None:
+    """Displays, centre and the boards of two players."""
+    lines = text.splitlines()
+    if len(lines) < 14:
+        return None
+    boards: list[dict[str, Any]] = []
+    for player, (start, end) in enumerate(((0, 25), (25, 60))):
+        parts = [line[start:end].strip() for line in lines[6:13]]
+        if len(parts) != 7 or "|" not in parts[1]:
+            return None
+        boards.append(
+            {
+                "player": player,
+                "score": int(parts[0].partition(":")[2].split()[0]),
+                "lines": [part.partition("|")[0].strip() for part in parts[1:6]],
+                "wall": ["".join(part.partition("|")[2].split()) for part in parts[1:6]],
+                "floor": parts[6].removeprefix("floor").strip(),
+            }
+        )
+    return {
+        "kind": "azul",
+        "title": lines[0],
+        "displays": [{"name": name, "tiles": tiles.strip("-")} for name, tiles in _DISPLAY.findall(lines[1])],
+        "centre": lines[2].removeprefix("Z").strip().strip("-"),
+        "boards": boards,
+    }

@@ -1,0 +1,99 @@
+"""Games as pages have them: a list of moves, and what a page must know about the position behind the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.web.limits import RequestError
+from windrow.web.pictures import draw
+
+_SEPARATORS = " \t\r\n,"
+
+
+class Line:
+    """A game from its beginning: moves, and the states between them.
+
+    Moves are actions, and outcomes where chance is to move. Setting other moves keeps the states of the common part.
+    """
+
+    def __init__(self, game: CoreGame) -> None:
+        self.game = game
+        self.moves: tuple[int, ...] = ()
+        self.names: list[str] = []
+        self.states: list[State] = [game.initial_state()]
+
+    @property
+    def state(self) -> State:
+        """The position now."""
+        return self.states[-1]
+
+    def replace(self, moves: Sequence[int]) -> None:
+        """Make `moves` the game; if one is not possible nothing has changed.
+
+        Raises:
+            IllegalMoveError: a move is not possible where it stands.
+        """
+        same = 0
+        while same < min(len(moves), len(self.moves)) and moves[same] == self.moves[same]:
+            same += 1
+        states, names = self.states[: same + 1], self.names[:same]
+        for move in moves[same:]:
+            state = self.game.apply(states[-1], move)
+            names.append(self.game.move_name(states[-1], move))
+            states.append(state)
+        self.moves, self.states, self.names = tuple(moves), states, names
+
+    def describe(self) -> dict[str, Any]:
+        """All that a page needs to draw the position and to go on from it."""
+        game, state = self.game, self.state
+        turn = game.to_play(state)
+        text = game.render(state)
+        before = self.states[-2] if len(self.states) > 1 else None
+        outcomes: list[list[Any]] | None = None
+        if turn == CHANCE and game.chance == "listed":
+            outcomes = [[outcome, game.outcome_name(outcome), p] for outcome, p in game.chance_outcomes(state)]
+        return {
+            "type": "position",
+            "moves": list(self.moves),
+            "names": self.names,
+            "movers": [game.to_play(state) for state in self.states[:-1]],
+            "text": game.moves_to_text(self.moves),
+            "rendering": text,
+            "status": text.splitlines()[-1] if text else "",
+            "turn": "over" if turn == TERMINAL else "chance" if turn == CHANCE else turn,
+            "legal": [[action, game.action_name(action)] for action in game.legal_actions(state)],
+            "outcomes": outcomes,
+            "returns": game.returns(state) if turn == TERMINAL else None,
+            "picture": draw(game, state, before),
+        }
+
+
+def read_moves(game: CoreGame, text: str, most: int) -> list[int]:
+    """The moves in a text such as "4453" or "d3c5", played from the beginning.
+
+    Raises:
+        IllegalMoveError: it says which move is wrong, and what is legal instead.
+        RequestError: there are more than `most`.
+    """
+    game.state_from_moves(text)  # says in words what is wrong
+    moves: list[int] = []
+    state, position = game.initial_state(), 0
+    while (position := _skip(text, position)) < len(text):
+        is_chance = game.to_play(state) == CHANCE
+        read = game._read_outcome if is_chance else game._read_action  # pyright: ignore[reportPrivateUsage]
+        move, consumed = read(text[position:])
+        moves.append(move)
+        if len(moves) > most:
+            raise RequestError(f"a game has at most {most} moves here")
+        state = game.apply(state, move)
+        position += consumed
+    return moves
+
+
+def _skip(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SEPARATORS:
+        position += 1
+    return position

@@ -1,0 +1,90 @@
+// Lines over the moves of a game or the iterations of a run.
+
+import { svg } from "./dom.js";
+
+const WIDTH = 480, HEIGHT = 150, LEFT = 38, RIGHT = 10, TOP = 8, BOTTOM = 22;
+
+// The expected result move by move. series: [{name, values}] with one value from 0 to 1 per ply, or null.
+export function drawOdds(box, series, { plies, now, label, chosen }) {
+  const last = Math.max(plies, 8), x = ply => LEFT + ply / last * (WIDTH - LEFT - RIGHT);
+  const y = share => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label, class: "odds" });
+  for (const share of [0, 0.5, 1]) {
+    drawing.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(share), y2: y(share), class: "grid" }));
+    drawing.append(svg("text", { x: LEFT - 5, y: y(share) + 4, "text-anchor": "end", text: `${100 * share}%` }));
+  }
+  const step = Math.max(1, Math.ceil(last / 8));
+  for (let ply = 0; ply <= last; ply += step) {
+    drawing.append(svg("text", { x: x(ply), y: HEIGHT - 6, "text-anchor": "middle", text: ply }));
+  }
+  drawing.append(svg("line", { x1: x(now), x2: x(now), y1: TOP, y2: HEIGHT - BOTTOM, class: "now" }));
+  series.forEach(({ values }, index) => {
+    drawing.append(svg("path", { d: path(values, x, y), class: `line s${index}` }));
+    values.forEach((value, ply) => {
+      if (value !== null) drawing.append(svg("circle", { cx: x(ply), cy: y(value), r: 2.5, class: `dot s${index}` }));
+    });
+  });
+  if (chosen) {
+    drawing.addEventListener("click", event => {
+      const rect = drawing.getBoundingClientRect();
+      const ply = ((event.clientX - rect.left) / rect.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * last;
+      chosen(Math.max(0, Math.min(plies, Math.round(ply))));
+    });
+  }
+  box.replaceChildren(drawing);
+}
+
+function path(values, x, y) {
+  let text = "";
+  values.forEach((value, index) => {
+    if (value === null) return; // nobody has looked there: the line goes on to the next that is known
+    text += `${text ? "L" : "M"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
+  });
+  return text;
+}
+
+// A metric over iterations. points: [[iteration, value], ...] per line, in order.
+export function drawMetric(box, lines, { show, label, hasZero }) {
+  const all = lines.flatMap(line => line.points), height = 190, width = WIDTH;
+  const values = all.map(point => point[1]);
+  let low = Math.min(...values), high = Math.max(...values);
+  if (hasZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
+  if (high - low < 1e-9) { high += Math.abs(high) / 2 || 1; low -= hasZero ? 0 : Math.abs(low) / 2 || 1; }
+  const ticks = niceTicks(low, high);
+  low = ticks[0];
+  high = ticks[ticks.length - 1];
+  const left = 52, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
+  const x = at => left + (last > first ? (at - first) / (last - first) : 0.5) * (width - left - RIGHT);
+  const y = value => TOP + (1 - (value - low) / (high - low)) * (height - TOP - BOTTOM);
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "odds" });
+  for (const value of ticks) {
+    drawing.append(svg("line", { x1: left, x2: width - RIGHT, y1: y(value), y2: y(value), class: "grid" }));
+    drawing.append(svg("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end", text: show(value) }));
+  }
+  for (const at of spread(first, last)) {
+    drawing.append(svg("text", { x: x(at), y: height - 6, "text-anchor": "middle", text: at }));
+  }
+  lines.forEach(({ points }, index) => {
+    const d = points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    drawing.append(svg("path", { d, class: `line s${index}` }));
+    for (const [at, value] of points.length > 40 ? points.slice(-1) : points) {
+      drawing.append(svg("circle", { cx: x(at), cy: y(value), r: 2.5, class: `dot s${index}` },
+        svg("title", { text: `iteration ${at}: ${show(value)}` })));
+    }
+  });
+  box.replaceChildren(drawing);
+}
+
+function spread(first, last, most = 6) {
+  const step = Math.max(1, Math.ceil((last - first) / most)), found = [];
+  for (let at = first; at <= last; at += step) found.push(at);
+  return found;
+}
+
+export function niceTicks(low, high, about = 4) {
+  const raw = (high - low) / about, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map(factor => factor * power).find(size => size >= raw * (1 - 1e-9));
+  const from = Math.floor(low / step + 1e-9), to = Math.ceil(high / step - 1e-9), ticks = [];
+  for (let i = from; i <= Math.max(to, from + 1); i++) ticks.push(i * step);
+  return ticks;
+}

@@ -1,0 +1,157 @@
+"""Looking into a search tree: one node and its moves, the line of play behind a move, the most visited part as a whole.
+
+Nothing here walks more of a tree than it shows, so the size of the tree does not matter. The search may be under way,
+but no other thread may be growing it at that moment.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE
+from windrow.search import Search
+from windrow.web.limits import RequestError
+
+_MAX_LINE = 24
+"""Moves of a line that are worth reading."""
+
+
+def forest_of(search: Search) -> Any:
+    """The trees of a search, which it shows only between its runs; None before the first."""
+    return search._forest  # pyright: ignore[reportPrivateUsage]
+
+
+def node_at(search: Search, path: Sequence[int]) -> Any:
+    """The node that `path` leads to from the root; None if it was never reached."""
+    forest = forest_of(search)
+    return None if forest is None else forest.node(0, list(path))
+
+
+def line_after(search: Search, action: int) -> list[int]:
+    """The most visited line of play that begins with `action`; it ends where chance is to move."""
+    line = [action]
+    while len(line) < _MAX_LINE:
+        node = node_at(search, line)
+        if node is None or node.kind != "expanded" or not node.edge_visits.any():
+            break
+        line.append(int(node.actions[int(np.argmax(node.edge_visits))]))
+    return line
+
+
+def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
+    """The names of moves played one after another from `state`."""
+    if game.chance == "none":
+        return [game.action_name(move) for move in line]
+    names: list[str] = []
+    for move in line:
+        names.append(game.move_name(state, move))
+        state = game.apply(state, move)
+    return names
+
+
+def describe_node(search: Search, state: State, path: Sequence[int], *, first: int, count: int) -> dict[str, Any]:
+    """One node with some of its moves, the most visited first.
+
+    Args:
+        search: whose tree.
+        state: the position at its root.
+        path: moves from there.
+        first: moves to leave out, from the most visited on.
+        count: moves to show after those.
+
+    Returns:
+        `q` and `value` are for the player to move at the node (player 0 where chance is), those of `moves` too.
+
+    Raises:
+        RequestError: the node was never reached.
+    """
+    game = search.game
+    names = name_line(game, state, path)
+    node = node_at(search, path)
+    if node is None:
+        where = " ".join(names) or "the root"
+        raise RequestError(f"the tree has no node at {where}: the search has not been there")
+    for move in path:
+        state = game.apply(state, move)
+    is_chance = game.to_play(state) == CHANCE
+    order = _most_visited(node)
+    return {
+        "path": list(path),
+        "names": names,
+        "depth": len(path),
+        "kind": node.kind,
+        "turn": node.to_play,
+        "visits": node.visits,
+        "in_flight": node.in_flight,
+        "value": _rounded(node.value),
+        "q": _rounded(node.value_sum / node.visits) if node.visits else None,
+        "num_moves": len(order),
+        "moves": [_describe_edge(game, node, edge, is_chance) for edge in order[first : first + count]],
+    }
+
+
+def describe_tree(search: Search, state: State, path: Sequence[int], *, count: int) -> dict[str, Any]:
+    """The `count` most visited nodes below `path`, each within its parent; children are the most visited first."""
+    root = describe_node(search, state, path, first=0, count=0)
+    root["children"] = []
+    frontier: list[tuple[int, int, list[int], dict[str, Any]]] = []
+    serial = 0
+
+    def offer(parent: dict[str, Any], at: State, steps: list[int]) -> None:
+        """Put the moves of a node among those that may be shown."""
+        nonlocal serial
+        node = node_at(search, steps)
+        if node is None or node.kind not in ("expanded", "chance"):
+            return
+        is_chance = search.game.to_play(at) == CHANCE
+        for edge in _most_visited(node):
+            if node.edge_visits[edge] == 0:
+                break
+            shown = _describe_edge(search.game, node, edge, is_chance)
+            serial += 1  # ties in the order they were met; dictionaries cannot be compared
+            heapq.heappush(frontier, (-shown["visits"], serial, [*steps, shown["action"]], shown))
+            shown["parent"] = parent
+
+    for move in path:
+        state = search.game.apply(state, move)
+    states = {tuple(path): state}
+    offer(root, state, list(path))
+    shown_count = 1
+    while frontier and shown_count < count:
+        _, _, steps, shown = heapq.heappop(frontier)
+        parent = shown.pop("parent")
+        shown["children"] = []
+        parent["children"].append(shown)
+        shown_count += 1
+        at = search.game.apply(states[tuple(steps[:-1])], steps[-1])
+        states[tuple(steps)] = at
+        offer(shown, at, steps)
+    root["shown"] = shown_count
+    return root
+
+
+def _most_visited(node: Any) -> list[int]:
+    """The edges of a node, the most visited first, then those of the highest prior."""
+    return np.lexsort((-node.priors, -node.edge_visits)).tolist()
+
+
+def _describe_edge(game: CoreGame, node: Any, edge: int, is_chance: bool) -> dict[str, Any]:
+    action, visits = int(node.actions[edge]), int(node.edge_visits[edge])
+    return {
+        "action": action,
+        "name": game.outcome_name(action) if is_chance else game.action_name(action),
+        "visits": visits,
+        "q": _rounded(float(node.edge_value_sums[edge]) / visits) if visits else None,
+        "prior": _rounded(float(node.priors[edge])),
+        "in_flight": int(node.edges_in_flight[edge]),
+    }
+
+
+def _rounded(value: float) -> float:
+    """Four decimals, and no minus before a zero."""
+    return round(float(value), 4) + 0.0

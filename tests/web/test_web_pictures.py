@@ -1,0 +1,141 @@
+"""Positions as pages get them: pictures, moves as text, the moves of a game."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from windrow import make_game
+from windrow.errors import IllegalMoveError
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.web.limits import RequestError
+from windrow.web.pictures import draw
+from windrow.web.positions import Line, read_moves
+
+
+def test_connect4_places_are_where_the_stone_falls() -> None:
+    game = make_game("connect4")
+    before, after = game.state_from_moves("44"), game.state_from_moves("443")
+    picture = draw(game, after, before)
+    assert picture["cells"] == [".......", ".......", ".......", ".......", "...o...", "..xx..."]
+    assert picture["fresh"] == [[2, 5]]
+    assert picture["places"]["3"] == [3, 3] and picture["places"]["0"] == [0, 5]
+
+
+@pytest.mark.parametrize(("name", "moves", "cell"), [("gomoku", "a15 h8", [0, 0]), ("othello", "d3", [3, 2])])
+def test_cells_have_the_names_of_their_rows_and_columns(name: str, moves: str, cell: list[int]) -> None:
+    game = make_game(name)
+    line = Line(game)
+    line.replace(read_moves(game, moves, 100))
+    picture = draw(game, line.states[1], line.states[0])
+    assert picture["fresh"] == [cell]
+    for action in game.legal_actions(line.states[0]):
+        x, y = draw(game, line.states[0])["places"][str(action)]
+        assert f"{picture['columns'][x]}{picture['rows'][y]}" == game.action_name(action)
+
+
+def test_tictactoe_has_its_first_row_at_the_bottom() -> None:
+    game = make_game("tictactoe")
+    assert draw(game, game.state_from_moves("a1"))["cells"] == ["...", "...", "x.."]
+
+
+def test_backgammon_points_are_numbered_for_the_mover() -> None:
+    """The opening position; x has rolled 4 and 2."""
+    game = make_game("backgammon")
+    picture = draw(game, game.state_from_moves("x42"))
+    assert (picture["mover"], picture["dice"]) == ("x", [4, 2])
+    points = {point["name"]: (point["count"], point["owner"]) for point in picture["top"] + picture["bottom"]}
+    assert len(points) == 24
+    assert points["24"] == (2, "x") and points["13"] == (5, "x") and points["8"] == (3, "x") and points["6"] == (5, "x")
+    assert points["1"] == (2, "o") and points["12"] == (5, "o") and points["19"] == (5, "o") and points["7"] == (0, "")
+    turned = draw(game, game.state_from_moves("o42"))
+    assert turned["mover"] == "o" and turned["top"][0]["name"] == "12"
+    assert {point["name"]: point["owner"] for point in turned["top"] + turned["bottom"]}["24"] == "o"
+
+
+def test_azul_displays_and_boards() -> None:
+    game = make_game("azul")
+    picture = draw(game, game.state_from_moves("BBKW/BYYY/BYWW/BRRR/YRKW AK3"))
+    # What is left of display A has gone to the centre, and the other displays have moved up.
+    assert [(display["name"], display["tiles"]) for display in picture["displays"]] == [
+        ("A", "BYYY"),
+        ("B", "BYWW"),
+        ("C", "BRRR"),
+        ("D", "YRKW"),
+        ("E", ""),
+    ]
+    assert sorted(picture["centre"]) == sorted("BBW*")
+    first, second = picture["boards"]
+    assert first["lines"] == [".", "..", "..K", "....", "....."] and second["lines"][2] == "..."
+    assert (first["score"], first["floor"], first["wall"][0]) == (0, ".......", "byrkw")
+
+
+@pytest.mark.parametrize("name", ["connect4", "gomoku", "othello", "tictactoe", "backgammon", "azul", "pig"])
+def test_every_position_of_a_game_can_be_drawn(name: str) -> None:
+    game, dice = make_game(name), random.Random(5)
+    state = before = game.initial_state()
+    kinds: set[str] = set()
+    for _ in range(400):
+        picture = draw(game, state, before)
+        kinds.add(picture["kind"])
+        if picture["kind"] == "grid":
+            assert set(picture["places"]) == set(map(str, game.legal_actions(state)))
+        if picture["kind"] == "backgammon":
+            counts = {"x": picture["bar"]["x"] + picture["off"]["x"], "o": picture["bar"]["o"] + picture["off"]["o"]}
+            for point in picture["top"] + picture["bottom"]:
+                counts[point["owner"] or "x"] += point["count"]
+            assert counts == {"x": 15, "o": 15}
+        turn = game.to_play(state)
+        if turn == TERMINAL:
+            break
+        chosen = (
+            game.sample_outcome(state, dice.getrandbits(64))
+            if turn == CHANCE
+            else dice.choice(game.legal_actions(state))
+        )
+        before, state = state, game.apply(state, chosen)
+    assert len(kinds) == 1 and (kinds == {"text"}) == (name == "pig")
+
+
+def test_azul_of_three_is_shown_as_text() -> None:
+    game = make_game("azul", players=3)
+    assert draw(game, game.initial_state()) == {"kind": "text"}
+
+
+# --- Games --------------------------------------------------------------------------------------------------------
+
+
+def test_moves_are_read_as_the_game_reads_them() -> None:
+    connect4, backgammon = make_game("connect4"), make_game("backgammon")
+    assert read_moves(connect4, "4, 4 3", 10) == [3, 3, 2] and read_moves(connect4, "", 10) == []
+    text = "x42 8/4 6/4 65"
+    moves = read_moves(backgammon, text, 10)
+    assert backgammon.moves_to_text(moves) == text
+    with pytest.raises(IllegalMoveError, match="move 2"):
+        read_moves(connect4, "4x", 10)
+    with pytest.raises(RequestError, match="at most 2"):
+        read_moves(connect4, "444", 2)
+
+
+def test_a_line_keeps_what_is_common_and_changes_nothing_on_an_error() -> None:
+    line = Line(make_game("connect4"))
+    line.replace([3, 3, 2])
+    kept = line.states[1]
+    line.replace([3, 4])
+    assert line.states[1] is kept and line.names == ["4", "5"]
+    with pytest.raises(IllegalMoveError):
+        line.replace([3, 99])
+    assert line.moves == (3, 4) and len(line.states) == 3
+    described = line.describe()
+    assert (described["text"], described["turn"], described["movers"]) == ("45", 0, [0, 1])
+    line.replace(read_moves(line.game, "1213141", 100))
+    assert line.describe()["turn"] == "over" and line.describe()["returns"] == [1.0, -1.0]
+
+
+def test_where_chance_is_to_move_its_outcomes_are_listed() -> None:
+    line = Line(make_game("backgammon"))
+    described = line.describe()
+    assert described["turn"] == "chance" and described["legal"] == [] and len(described["outcomes"]) == 30
+    assert sum(outcome[2] for outcome in described["outcomes"]) == pytest.approx(1)
+    assert Line(make_game("azul")).describe()["outcomes"] is None
