@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 
 import hypothesis
@@ -11,6 +12,10 @@ import pytest
 # What windrow remembers between runs (which backend was fastest) is not to come from, or stay on, the user's machine.
 _CACHE = tempfile.TemporaryDirectory(prefix="windrow-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
+
+# A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests send it to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # "ci" draws the same cases every time: a failure on one machine is a failure on all. "explore" draws new ones, and
 # more of them: HYPOTHESIS_PROFILE=explore make test
