@@ -151,11 +151,22 @@ class Page:
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""
         self.wait(f"document.querySelector({selector!r}).getClientRects().length")
-        box = self.run(
-            f"(() => {{ const e = document.querySelector({selector!r}); e.scrollIntoView({{block: 'center'}}); "
-            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
+        self.click_at(
+            *self._at_rest(
+                f"const e = document.querySelector({selector!r}); e.scrollIntoView({{block: 'center'}}); "
+                "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]"
+            )
         )
-        self.click_at(*box)
+
+    def _at_rest(self, place: str) -> list[float]:
+        """Where something is in the window, once the page has stopped moving it: nobody clicks at what jumps."""
+        return self.run(
+            f"(async () => {{ const find = () => {{ {place} }}; let before = find(); "
+            "for (let turn = 0; turn < 100; turn++) { "
+            "await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); "
+            "const now = find(); if (Math.hypot(now[0] - before[0], now[1] - before[1]) < 0.5) return now; "
+            "before = now } return before })()"
+        )
 
     def click_at(self, x: float, y: float) -> None:
         """Click a point of the window."""
@@ -172,11 +183,9 @@ class Page:
 
     def cell(self, column: int, row: int, *, board: int = 0) -> list[float]:
         """Where in the window a place of a board is."""
-        return self.run(
-            f"(() => {{ const s = document.querySelectorAll('svg.board')[{board}]; "
-            "s.scrollIntoView({block: 'nearest'}); "
-            f"const p = new DOMPoint({column} + .5, {row} + .5).matrixTransform(s.getScreenCTM()); "
-            "return [p.x, p.y] })()"
+        return self._at_rest(
+            f"const s = document.querySelectorAll('svg.board')[{board}]; s.scrollIntoView({{block: 'nearest'}}); "
+            f"const p = new DOMPoint({column} + .5, {row} + .5).matrixTransform(s.getScreenCTM()); return [p.x, p.y]"
         )
 
     def press(self, key: str) -> None:
