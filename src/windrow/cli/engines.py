@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -207,11 +208,12 @@ def _tensor_runner(
     rules = make_game(game.name, **game.options)
     is_gpu = torch.cuda.is_available()
     device = torch.device("cuda" if is_gpu else "cpu")
-    network = module.to(device, torch.bfloat16 if is_gpu else torch.float32, memory_format=torch.channels_last)
+    # A copy: the other engines load the module as it is.
+    network = deepcopy(module).to(device, torch.bfloat16 if is_gpu else torch.float32)
+    network = network.to(memory_format=torch.channels_last)
     called: Any = torch.compile(network, mode="max-autotune-no-cudagraphs", dynamic=False) if is_gpu else network
     search = TensorSearch(rules, called, config, num_trees=trees, device=device)
     states = rules.initial(trees, device)
-    assert config.num_simulations is not None
     rows = trees * (config.leaves_per_tree or 1)
     ask = network_alone(called, rules, rows, device)
 

@@ -29,7 +29,7 @@ from windrow.search.remote_forest import make_pool
 from windrow.train.multiprocess_worker import Assignment
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay import MAX_REMEMBERED_GAMES, SelfPlay, check_search
+from windrow.train.selfplay import SelfPlay, check_search
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 _TURN_S = 0.1
@@ -72,7 +72,7 @@ class MultiprocessSelfPlay(SelfPlay):
         self._first_version = first_version - self._port.version
         self._num_simulations: int = search.num_simulations or 0
         self._margins = list(resign_margins)
-        self.resignation = self._make_resignation()
+        self.resignation = Resignation.of(self.config, self._margins)
         self.stats = SelfPlayStats()
         self._games_to_start: float = 0
         self._finished: deque[GameRecord] = deque()
@@ -231,7 +231,7 @@ class MultiprocessSelfPlay(SelfPlay):
         self._counted[index] = counts
         if margins:
             self._margins = [*self._margins, *margins][-1000:]
-            self.resignation = self._make_resignation()
+            self.resignation = Resignation.of(self.config, self._margins)
             for other, news in enumerate(self._news):
                 if other != index:
                     news += margins
@@ -298,24 +298,6 @@ class MultiprocessSelfPlay(SelfPlay):
     def _reserve(self, index: int) -> int:
         """Games that a worker has numbers of without a slot: it need not wait for one when a game ends."""
         return max(1, self._num_slots(index) // 8)
-
-    def _make_resignation(self) -> Resignation:
-        config = self.config
-        return Resignation(
-            config.resign_below,
-            patience=config.resign_patience,
-            max_error=config.resign_max_error,
-            margins=self._margins,
-        )
-
-    def _count_repeated(self, record: GameRecord) -> None:
-        moves = record.initial + record.actions.tobytes() + record.outcomes.tobytes()
-        if moves in self._seen:
-            self.stats.repeated_games += 1
-        else:
-            self._seen[moves] = None
-            if len(self._seen) > MAX_REMEMBERED_GAMES:
-                del self._seen[next(iter(self._seen))]
 
     def _add_up(self) -> None:
         """All counts of all workers, those that have died included."""

@@ -187,12 +187,7 @@ class SelfPlayWorker:
         player.numbers.extend(numbers)
         if margins:
             config = player.config
-            player.resignation = Resignation(
-                config.resign_below,
-                patience=config.resign_patience,
-                max_error=config.resign_max_error,
-                margins=[*player.resignation.margins, *margins],
-            )
+            player.resignation = Resignation.of(config, [*player.resignation.margins, *margins])
             self._num_checked = 0
 
     def simulations(self, num_simulations: int) -> None:

@@ -41,7 +41,7 @@ from windrow.train.ray_weights import WeightBroadcast
 from windrow.train.ray_worker import Hello, Order, Report, WorkerSetup, share_slots
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay import MAX_REMEMBERED_GAMES, SelfPlay, check_search
+from windrow.train.selfplay import SelfPlay, check_search
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 _TURN_S = 0.2
@@ -101,7 +101,7 @@ class RaySelfPlay(SelfPlay):
         self._first_version = first_version - self._port.version
         self._num_simulations: int = search.num_simulations or 0
         self._margins = list(resign_margins)
-        self.resignation = self._make_resignation()
+        self.resignation = Resignation.of(self.config, self._margins)
         self.stats = SelfPlayStats()
         self.ledger = GameLedger(next_game)
         self._finished: deque[GameRecord] = deque()
@@ -303,7 +303,7 @@ class RaySelfPlay(SelfPlay):
                 self._count_repeated(record)
         if report.margins:
             self._margins = [*self._margins, *report.margins][-1000:]
-            self.resignation = self._make_resignation()
+            self.resignation = Resignation.of(self.config, self._margins)
             for other in self._crew.members:
                 if other is not member:
                     other.news += report.margins
@@ -368,24 +368,6 @@ class RaySelfPlay(SelfPlay):
             max_wait_ms=search.max_wait_ms,
             max_inflight_batches=search.max_inflight_batches,
         )
-
-    def _make_resignation(self) -> Resignation:
-        config = self.config
-        return Resignation(
-            config.resign_below,
-            patience=config.resign_patience,
-            max_error=config.resign_max_error,
-            margins=self._margins,
-        )
-
-    def _count_repeated(self, record: GameRecord) -> None:
-        moves = record.initial + record.actions.tobytes() + record.outcomes.tobytes()
-        if moves in self._seen:
-            self.stats.repeated_games += 1
-        else:
-            self._seen[moves] = None
-            if len(self._seen) > MAX_REMEMBERED_GAMES:
-                del self._seen[next(iter(self._seen))]
 
     def _add_up(self) -> None:
         """All counts of all workers, those that were lost included."""

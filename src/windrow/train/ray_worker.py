@@ -269,12 +269,7 @@ class TreeWorker:
 
     def _learn_margins(self, margins: list[float]) -> None:
         config = self._player.config
-        self._player.resignation = Resignation(
-            config.resign_below,
-            patience=config.resign_patience,
-            max_error=config.resign_max_error,
-            margins=[*self._player.resignation.margins, *margins],
-        )
+        self._player.resignation = Resignation.of(config, [*self._player.resignation.margins, *margins])
         self._num_checked = 0
 
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from windrow.train.selfplay_config import SelfPlayConfig
+
 _MIN_CHECKED = 40
 """Players who did not lose that must have been watched to the end before anybody resigns."""
 _MAX_REMEMBERED = 1000
@@ -47,6 +49,13 @@ class Resignation:
         self.threshold: float | None = None
         """Values below it count; None while nobody resigns."""
         self._set_threshold()
+
+    @classmethod
+    def of(cls, config: SelfPlayConfig, margins: Sequence[float]) -> Resignation:
+        """As a config says, going on from `margins`."""
+        return cls(
+            config.resign_below, patience=config.resign_patience, max_error=config.resign_max_error, margins=margins
+        )
 
     @property
     def margins(self) -> list[float]:

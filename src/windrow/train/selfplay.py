@@ -42,7 +42,7 @@ __all__ = ["SelfPlay", "SelfPlayConfig", "SelfPlayStats"]
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 
-MAX_REMEMBERED_GAMES = 1 << 18
+_MAX_REMEMBERED_GAMES = 1 << 18
 
 
 @dataclass(slots=True)
@@ -131,12 +131,7 @@ class SelfPlay:
         self._games_to_start: float = 0
         self._finished: deque[GameRecord] = deque()
         self._seen: dict[bytes, None] = {}
-        self.resignation = Resignation(
-            config.resign_below,
-            patience=config.resign_patience,
-            max_error=config.resign_max_error,
-            margins=resign_margins,
-        )
+        self.resignation = Resignation.of(config, resign_margins)
         self.stats = SelfPlayStats()
 
     @property
@@ -345,14 +340,18 @@ class SelfPlay:
         stats.resigned_games += resigned_by >= 0
         stats.first_player_wins += returns[0] > 0
         stats.draws += len(returns) == 2 and returns[0] == returns[1]
-        moves = slot.initial + actions.tobytes() + record.outcomes.tobytes()
+        self._count_repeated(record)
+        self._finished.append(record)
+
+    def _count_repeated(self, record: GameRecord) -> None:
+        """Count a game that was played before, move for move, as far as memory goes back."""
+        moves = record.initial + record.actions.tobytes() + record.outcomes.tobytes()
         if moves in self._seen:
-            stats.repeated_games += 1
+            self.stats.repeated_games += 1
         else:
             self._seen[moves] = None
-            if len(self._seen) > MAX_REMEMBERED_GAMES:
+            if len(self._seen) > _MAX_REMEMBERED_GAMES:
                 del self._seen[next(iter(self._seen))]
-        self._finished.append(record)
 
     # --- Starting ---------------------------------------------------------------------------------------------
 
