@@ -33,15 +33,16 @@ Kernels: TypeAlias = Literal["auto", "triton", "torch"]
 
 _SEARCHES_KEPT = 3
 _WARM_UPS = 2
-_STEPS_PER_GRAPH = 8
-"""Simulations in one graph: between graphs the device waits for a moment."""
+_STEPS_PER_GRAPH = (32, 8, 1)
+"""Simulations in one graph, the longest first: between graphs the device waits for a moment."""
 
 
 class _Graphs:
-    """What was captured."""
+    """What was captured: the evaluation of roots, and rows of simulations by their length."""
 
-    def __init__(self) -> None:
-        self.roots, self.one, self.many = (torch.cuda.CUDAGraph() for _ in range(3))
+    def __init__(self, max_steps: int) -> None:
+        self.roots = torch.cuda.CUDAGraph()
+        self.steps = {steps: torch.cuda.CUDAGraph() for steps in _STEPS_PER_GRAPH if steps <= max_steps or steps == 1}
 
 
 class TensorSearch:
@@ -251,10 +252,10 @@ class TensorSearch:
             for _ in range(count):
                 self._simulate()
             return
-        for _ in range(count // _STEPS_PER_GRAPH):
-            self._graphs.many.replay()
-        for _ in range(count % _STEPS_PER_GRAPH):
-            self._graphs.one.replay()
+        for steps, graph in self._graphs.steps.items():
+            for _ in range(count // steps):
+                graph.replay()
+            count %= steps
 
     def _evaluate_roots(self) -> None:
         """Those that are new: the others have been evaluated."""
@@ -386,10 +387,10 @@ class TensorSearch:
     # --- The graphs -------------------------------------------------------------------------------------------------
 
     def _capture(self) -> _Graphs:
-        """Compile everything by running it, then record: the evaluation of roots, one simulation, and several."""
+        """Compile everything by running it, then record: the evaluation of roots, one simulation, and rows of them."""
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
-        graphs = _Graphs()
+        graphs = _Graphs(max_steps=-(-self.num_simulations // self._num_leaves))
         try:
             with self._network.evaluating(), torch.cuda.stream(stream):
                 for _ in range(_WARM_UPS):
@@ -403,11 +404,9 @@ class TensorSearch:
                 with torch.cuda.graph(graphs.roots, stream=stream):
                     self._evaluate_roots()
                 pool = graphs.roots.pool()
-                with torch.cuda.graph(graphs.one, stream=stream, pool=pool):
-                    self._simulate()
-                if -(-self.num_simulations // self._num_leaves) >= _STEPS_PER_GRAPH:
-                    with torch.cuda.graph(graphs.many, stream=stream, pool=pool):
-                        for _ in range(_STEPS_PER_GRAPH):
+                for steps, graph in graphs.steps.items():
+                    with torch.cuda.graph(graph, stream=stream, pool=pool):
+                        for _ in range(steps):
                             self._simulate()
         except torch.cuda.OutOfMemoryError as error:
             raise SearchError(
