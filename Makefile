@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers sanitize golden all clean
+.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers sanitize golden docs docs-serve all clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,8 +79,8 @@ type: $(TOOLS) ## check types in src/ (strict)
 stub: $(CORE) ## regenerate src/windrow/_core.pyi from the native module
 	$(PY) -m nanobind.stubgen -q -m windrow._core -o src/windrow/_core.pyi
 
-bench: $(CORE) ## run the benchmarks
-	$(PY) bench/run.py $(ARGS)
+bench: $(CORE) ## run the reference benchmark: make bench ARGS="cpu", or benchmarks by name
+	$(PY) bench/suite.py $(or $(ARGS),cpu)
 
 bench-peers: $(CORE) $(PEERS) ## run windrow side by side with mctx and OpenSpiel (installs them into .venv-peers)
 	$(PY) bench/peers.py --peers-python $(PEERS_VENV)/bin/python $(ARGS)
@@ -98,6 +98,14 @@ endef
 
 golden: $(CORE) ## rewrite the golden files; review the diff
 	$(PY) -m pytest tests/golden --update-golden $(ARGS)
+
+# Builds from what is here alone: no fonts, scripts or pictures are fetched. --strict: a link that leads nowhere fails.
+docs: $(TOOLS) ## build the documentation into build/site, every link checked
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict $(ARGS)
+	@echo "the site is build/site/index.html"
+
+docs-serve: $(TOOLS) ## serve the documentation, and build it again at every change
+	$(PY) -m mkdocs serve $(ARGS)
 
 all: lint type test ## what CI runs
 
