@@ -53,8 +53,8 @@ def build(network: Any, game: Any, num_threads: int, *, is_quick: bool) -> dict[
 
 def measure_rates(
     evaluators: dict[str, NetworkEvaluator], positions: Any, batches: tuple[int, ...], *, repeats: int, seconds: float
-) -> dict[tuple[str, int], float]:
-    """The median of all repeats, by backend and batch."""
+) -> dict[tuple[str, int], list[float]]:
+    """Positions per second of every repeat, by backend and batch."""
     samples: dict[tuple[str, int], list[float]] = {}
     observations = {batch: positions.repeat(batch) for batch in batches}
     for evaluator in evaluators.values():
@@ -65,7 +65,7 @@ def measure_rates(
             for name, evaluator in evaluators.items():
                 time.sleep(0.005)  # OpenMP's threads spin for a while in wait of more work
                 samples.setdefault((name, batch), []).append(time_block(evaluator, rows, seconds))
-    return {key: statistics.median(rates) for key, rates in samples.items()}
+    return samples
 
 
 def measure(is_quick: bool) -> list[Figure]:
@@ -83,7 +83,9 @@ def measure(is_quick: bool) -> list[Figure]:
         exact = evaluators["torch"].evaluate(positions.observations)
         for name, evaluator in evaluators.items():
             agreements[name] = compare(exact, evaluator.evaluate(positions.observations), positions.legal)
-        rates = measure_rates(evaluators, positions, batches, repeats=repeats, seconds=seconds)
+        samples = measure_rates(evaluators, positions, batches, repeats=repeats, seconds=seconds)
+        rates = {key: statistics.median(found) for key, found in samples.items()}
+        threads = f"{num_threads} thread{'s' if num_threads > 1 else ''}"
         rows = [
             (name if agreements[name].holds else f"{name} (disagrees)", *(f"{rates[name, b]:,.0f}" for b in batches))
             for name in evaluators
@@ -95,7 +97,6 @@ def measure(is_quick: bool) -> list[Figure]:
             best = max(allowed, key=lambda name: allowed[name])
             share = allowed[pick.backend] / allowed[best]
             picks.append(f"{pick.backend} {share:.2f}")
-            threads = f"{num_threads} thread{'s' if num_threads > 1 else ''}"
             figures.append(
                 Figure(
                     name=f'"auto" against the best, {threads}, batch {batch}',
@@ -106,8 +107,18 @@ def measure(is_quick: bool) -> list[Figure]:
             )
             if num_threads > 1 and batch == batches[-1]:
                 print(f"\n{pick.choice}")
+        figures += [
+            Figure.of(
+                f"{name}, {threads}, batch {batch}",
+                samples[name, batch],
+                unit="positions/s",
+                note="median" if agreements[name].holds else "median; disagrees with float32",
+            )
+            for batch in batches
+            for name in evaluators
+        ]
         print_table(
-            f"Positions per second, {num_threads} thread{'s' if num_threads > 1 else ''}, median of {repeats}",
+            f"Positions per second, {threads}, median of {repeats}",
             ("backend", *(f"batch {batch}" for batch in batches)),
             [*rows, ("auto: pick, share of best", *picks)],
         )

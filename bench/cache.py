@@ -134,12 +134,12 @@ def measure_speed(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
         )
         by_ply.append(on)
         figures.append(
-            Figure(
-                name=f"self-play with a cache, first {size['num_plies']} plies, {way}",
-                value=statistics.median(ratios),
+            Figure.of(
+                f"self-play with a cache, first {size['num_plies']} plies, {way}",
+                ratios,
                 unit="x",
                 at_least=TARGET_SPEEDUP,
-                note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
+                note="median of turns",
                 is_unclear=samples.leaves_open(ratios, TARGET_SPEEDUP),
             )
         )

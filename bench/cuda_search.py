@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
+from pathlib import Path
 
 import torch
+from report import SMOKE_HELP, Figure, print_figures, write_json
 from resnet import make_resnet
 
 import windrow
@@ -45,7 +48,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("bench/cuda_search.py needs a GPU")
+    if arguments.smoke:
+        arguments.simulations, arguments.repeats = 8, 1
+    figures: list[Figure] = []
     game = windrow.make_game("connect4")
     network = make_resnet((2, 6, 7), 7)
     evaluator = TorchEvaluator(network, "cuda", dtype=torch.bfloat16)
@@ -69,12 +79,19 @@ def main() -> None:
                     alone.append(network_rate(evaluator, rows, 0.3))
                     rate, stats = search_rate(search, num_trees)
                     rates.append(rate)
+            shares = [rate / own for rate, own in zip(rates, alone, strict=True)]
+            case = f"{num_trees} trees, pipeline {pipeline}, {threads} thread{'s' if threads > 1 else ''}"
+            figures.append(Figure.of(f"share of the network's speed, {case}", shares, note="median of turns"))
+            figures.append(Figure.of(f"rows, {case}", rates, unit="positions/s", note="median"))
             rate, own = statistics.median(rates), statistics.median(alone)
             stages = f"select {stats.select_s:.3f} encode {stats.encode_s:.3f} wait {stats.evaluate_s:.3f}"
             print(
                 f"{num_trees:>6} {pipeline:>8} {threads:>7} {rate:>10,.0f} {own:>14,.0f} {rate / own:>6.2f}   "
                 f"{stages} complete {stats.complete_s:.3f} of {stats.total_s:.3f}"
             )
+    print_figures(figures)
+    if arguments.json is not None:
+        write_json(arguments.json, figures)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -50,21 +51,21 @@ def measure(is_quick: bool) -> list[Figure]:
                 start = time.perf_counter()
                 step()
                 first_s = time.perf_counter() - start
-                best = time_steps(step, batch_size, is_quick)
-                speeds.append(number(best) + (f" ({first_s:.0f} s first)" if is_compiled else ""))
+                rates = time_steps(step, batch_size, is_quick)
+                speeds.append(number(median(rates)) + (f" ({first_s:.0f} s first)" if is_compiled else ""))
                 if name == "the learner" and batch_size == 512:
-                    figures.append(Figure(name=f"learner {channels}x{blocks}", value=best, unit="positions/s"))
+                    figures.append(Figure.of(f"learner {channels}x{blocks}", rates, unit="positions/s", note="median"))
             rows.append((name, *speeds))
         print_table(
-            f"Positions per second learned, ResNet {channels}x{blocks}, {num_cores()} cores, best of the quiet repeats",
+            f"Positions per second learned, ResNet {channels}x{blocks}, {num_cores()} cores, median of the repeats",
             ("how", *(f"batch {size}" for size in BATCHES)),
             rows,
         )
     return figures
 
 
-def time_steps(step: Callable[[], Any], batch_size: int, is_quick: bool) -> float:
-    """Positions per second, best of the repeats."""
+def time_steps(step: Callable[[], Any], batch_size: int, is_quick: bool) -> list[float]:
+    """Positions per second of every repeat."""
     num_steps = 1 if is_quick else max(1, 2048 // batch_size)
 
     def take() -> float:
@@ -74,7 +75,7 @@ def time_steps(step: Callable[[], Any], batch_size: int, is_quick: bool) -> floa
         return num_steps * batch_size / (time.perf_counter() - start)
 
     take()
-    return max(take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values)
+    return take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values
 
 
 def variants() -> dict[str, Callable[[int, int, Batch], Callable[[], Any]]]:
@@ -140,14 +141,14 @@ def measure_sampling(replay: Replay, is_quick: bool) -> Figure:
             replay.sample(512, step_rng(0, next(steps)))
         return (4 if is_quick else 400) * 512 / (time.perf_counter() - start)
 
-    best = max(take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values)
-    print(f"\nsampling: {number(best)} positions per second, batch 512, one core; {len(replay)} positions in memory")
-    return Figure(
-        name="replay sampling, one core",
-        value=best,
+    rates = take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values
+    print(f"\nsampling: {number(median(rates))} positions per second, batch 512, one core; {len(replay)} in memory")
+    return Figure.of(
+        "replay sampling, one core",
+        rates,
         unit="positions/s",
         at_least=MIN_SAMPLED_PER_S,
-        note="best; batch 512",
+        note="median; batch 512",
     )
 
 

@@ -17,6 +17,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+PACKAGES = ("numpy", "torch", "triton", "onnxruntime", "openvino", "numba", "open_spiel", "windrow")
+"""Whose versions decide how fast something is."""
+
 ROOT = Path(__file__).parent.parent
 QUIET_CORES = 0.15
 """The machine is quiet while other processes use no more than this."""
@@ -32,10 +35,11 @@ def facts() -> dict[str, str]:
     return {
         "cpu": _cpu_model(),
         "cores": str(num_cores()),
+        **_gpu(),
         "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()) + " (1, 5, 15 minutes; before the run)",
         "system": platform.platform(),
         "python": platform.python_version(),
-        **{package: _version(package) for package in ("numpy", "torch", "windrow")},
+        **{package: _version(package) for package in PACKAGES},
         "commit": _commit(),
     }
 
@@ -145,6 +149,16 @@ def _cpu_model() -> str:
     except OSError:
         pass
     return platform.processor() or "unknown"
+
+
+def _gpu() -> dict[str, str]:
+    """Its name and driver, if there is one."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"gpu": "; ".join(line.replace(",", ", driver", 1) for line in lines)}
 
 
 def _version(package: str) -> str:

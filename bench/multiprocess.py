@@ -225,15 +225,14 @@ def measure(is_quick: bool) -> list[Figure]:
         ("the same with 256 trees", small, "vectorized, two cores", None),
     ):
         found, is_quiet = ratios(cases["two workers"], cases[base])
-        median = statistics.median(found)
         best = max(cases["two workers"].rates) / max(cases[base].rates)
         figures.append(
-            Figure(
-                name=name,
-                value=median,
+            Figure.of(
+                name,
+                found,
                 unit="x",
                 at_least=target,
-                note=f"median of {len(found)} {'quiet' if is_quiet else 'noisy'} turns; best against best {best:.2f}",
+                note=f"median of {'quiet' if is_quiet else 'noisy'} turns; best against best {best:.2f}",
                 is_unclear=target is not None and not is_quiet and min(found) < target <= max(found),
             )
         )

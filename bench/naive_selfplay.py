@@ -256,12 +256,12 @@ def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: b
     for index, way in enumerate(("Search", "SelfPlay"), start=1):
         ratios = [sample[index].games_per_second / sample[0].games_per_second for sample in samples.values]
         figures.append(
-            Figure(
-                name=f"{way}: games/s against the naive way, {threads}",
-                value=statistics.median(ratios),
+            Figure.of(
+                f"{way}: games/s against the naive way, {threads}",
+                ratios,
                 unit="x",
                 at_least=TARGET_SPEEDUP,
-                note=f"median of {len(ratios)}; {min(ratios):.2f}-{max(ratios):.2f}",
+                note="median of blocks",
                 is_unclear=samples.leaves_open(ratios, TARGET_SPEEDUP),
             )
         )

@@ -96,11 +96,11 @@ def measure_case(
     stats = samples.values[-1].stats
     share = statistics.median(shares)
     name = f"{num_threads} thread{'s' if num_threads > 1 else ''}, {num_trees} trees, {positions}"
-    figure = Figure(
-        name=f"share of the network's throughput, {name}",
-        value=share,
+    figure = Figure.of(
+        f"share of the network's throughput, {name}",
+        shares,
         at_least=TARGET_SHARE,
-        note=f"median of {len(shares)}; {min(shares):.3f}-{max(shares):.3f}",
+        note="median of searches",
         is_unclear=samples.leaves_open(shares, TARGET_SHARE) or share > MAX_SHARE,
     )
     row = (

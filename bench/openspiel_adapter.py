@@ -128,16 +128,17 @@ def measure(is_quick: bool) -> list[Figure]:
             row = (f"{budget} simulations", number(best[0]), number(best[1]), f"{ratio:.2f}", spread, turns.noise)
             rows.append(row)
             figures.append(
-                Figure(
-                    name=f"OpenSpiel's Connect-4, {budget} simulations, against OpenSpiel's Python MCTS",
-                    value=ratio,
+                Figure.of(
+                    f"OpenSpiel's Connect-4, {budget} simulations, against OpenSpiel's Python MCTS",
+                    ratios,
                     unit="x",
                     at_least=MIN_RATIO,
-                    note=f"median of {len(ratios)} turns, {spread}",
+                    note="median of turns",
                     is_unclear=turns.leaves_open(ratios, MIN_RATIO),
                 )
             )
-            figures.append(Figure(name=f"OpenSpiel's Connect-4, {budget} simulations", value=best[0], unit="sims/s"))
+            ours = [rate for rate, _ in turns.values]
+            figures.append(Figure.of(f"OpenSpiel's Connect-4, {budget} simulations", ours, unit="sims/s"))
     title = f"{GAME} of OpenSpiel, one tree, null evaluator, 1 core: simulations per second, the best turn"
     print_table(title, ("budget", "windrow", "OpenSpiel", "ratio", "in a turn", "others"), rows)
     return figures

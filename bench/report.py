@@ -1,22 +1,30 @@
-"""What a benchmark has to say: figures, their targets, tables, and the command line every benchmark has."""
+"""What a benchmark has to say: figures, their spread and targets, tables, and the command line every benchmark has."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+SAMPLE_DIGITS = 5
+"""Of a sample in a file; what comes after them is noise."""
+SMOKE_HELP = "only see that it runs: few repeats, figures of no worth"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One measured number; at most one of the two targets is set.
 
-    value: the best of the repeats, or the median where the figure is a ratio; `note` says which.
+    value: the median of the repeats, unless `note` says something else.
+    samples: what the repeats gave, so that anybody can see how far they lie apart; empty if there was one run.
+    standard_error: of a share of positions or games, where it is known by their number; the spread then.
     is_unclear: other processes used the machine so much that it cannot be said whether the target is met.
+    benchmark: the program that measured it; the suite knows.
     """
 
     name: str
@@ -26,6 +34,49 @@ class Figure:
     at_most: float | None = None
     note: str = ""
     is_unclear: bool = False
+    samples: tuple[float, ...] = ()
+    standard_error: float | None = None
+    benchmark: str = ""
+
+    @classmethod
+    def of(cls, name: str, samples: Sequence[float], **more: Any) -> Figure:
+        """The median of some repeats."""
+        return cls(name=name, value=statistics.median(samples), samples=tuple(samples), **more)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Figure:
+        """From what `to_dict` made."""
+        fields = {name: content[name] for name in cls.__dataclass_fields__ if name in content}
+        return cls(**{**fields, "samples": tuple(fields.get("samples", ()))})
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file: with what follows from the rest, for those who read the file without this program."""
+        samples = [float(f"{sample:.{SAMPLE_DIGITS}g}") for sample in self.samples]
+        return {**asdict(self), "samples": samples, "low": self.low, "high": self.high, "is_met": self.is_met}
+
+    @property
+    def low(self) -> float:
+        """Of all repeats, the lowest; or one standard error below."""
+        return min((self.value - (self.standard_error or 0.0), *self.samples))
+
+    @property
+    def high(self) -> float:
+        """Of all repeats, the highest; or one standard error above."""
+        return max((self.value + (self.standard_error or 0.0), *self.samples))
+
+    @property
+    def measured(self) -> str:
+        """The value with its unit."""
+        return f"{number(self.value)} {self.unit}".strip()
+
+    @property
+    def spread(self) -> str:
+        """The lowest and the highest, and of how many, or the standard error; empty if there was one run."""
+        if self.standard_error is not None:
+            return f"± {number(self.standard_error)}"
+        if len(self.samples) < 2:
+            return ""
+        return f"{number(self.low)} to {number(self.high)}, {len(self.samples)} runs"
 
     @property
     def target(self) -> str:
@@ -40,6 +91,13 @@ class Figure:
         if self.at_least is not None:
             return self.value >= self.at_least
         return self.value <= self.at_most if self.at_most is not None else None
+
+    @property
+    def verdict(self) -> str:
+        """In a word: met or not."""
+        if self.is_unclear:
+            return "unclear: noisy"
+        return {True: "met", False: "NOT MET", None: ""}[self.is_met]
 
 
 def number(value: float) -> str:
@@ -69,33 +127,32 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 def print_figures(figures: Sequence[Figure]) -> None:
     """All figures that have a target, and whether they meet it."""
     rows = [
-        (figure.name, f"{number(figure.value)} {figure.unit}".strip(), figure.target, verdict(figure), figure.note)
+        (figure.name, figure.measured, figure.spread, figure.target, figure.verdict, figure.note)
         for figure in figures
         if figure.target
     ]
-    print_table("Targets", ("figure", "measured", "target", "", "how"), rows)
-
-
-def verdict(figure: Figure) -> str:
-    """In a word: met or not."""
-    if figure.is_unclear:
-        return "unclear: noisy"
-    return {True: "met", False: "NOT MET", None: ""}[figure.is_met]
+    print_table("Targets", ("figure", "measured", "lowest to highest", "target", "", "how"), rows)
 
 
 def write_json(path: Path, figures: Sequence[Figure], **more: Any) -> None:
-    """The figures, with their verdicts, and `more` beside them."""
-    content = {**more, "figures": [{**asdict(figure), "is_met": figure.is_met} for figure in figures]}
+    """The figures, with their spreads and verdicts, and `more` before them; the folder is made if need be."""
+    content = {**more, "figures": [figure.to_dict() for figure in figures]}
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
+def read_figures(path: Path) -> list[Figure]:
+    """The figures of a file that `write_json` wrote."""
+    return [Figure.from_dict(figure) for figure in json.loads(path.read_text(encoding="utf-8"))["figures"]]
+
+
 def run_alone(measure: Callable[[bool], list[Figure]], description: str) -> None:
-    """The command line of one benchmark: `measure(is_quick)` prints its tables and returns its figures."""
+    """The command line of one benchmark: `measure(is_smoke)` prints its tables and returns its figures."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke run: few repeats, figures of no worth")
+    parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     arguments = parser.parse_args()
-    figures = measure(arguments.quick)
+    figures = measure(arguments.smoke)
     if arguments.json is not None:
         write_json(arguments.json, figures)
     else:

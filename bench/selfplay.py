@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from machine import keep_freed_memory, num_cores
 from openings import openings
-from report import Figure, print_figures, print_table, write_json
+from report import SMOKE_HELP, Figure, print_figures, print_table, write_json
 from resnet import make_resnet
 
 import windrow
@@ -131,11 +131,11 @@ def measure(*, num_slots: int, minutes: float, is_quick: bool) -> list[Figure]:
     print_table(f"Self-play, {num_slots} games at once, 64 simulations for a quarter of the moves", HEADER, shown)
     shares = [turn.share for turn in turns]
     figures = [
-        Figure(
-            name=f"self-play share of the network, {num_slots} games",
-            value=statistics.median(shares),
+        Figure.of(
+            f"self-play share of the network, {num_slots} games",
+            shares,
             at_least=TARGET_SHARE,
-            note=f"median of {len(shares)} turns",
+            note="median of turns",
         )
     ]
     if len(turns) >= 12:
@@ -154,12 +154,12 @@ def measure(*, num_slots: int, minutes: float, is_quick: bool) -> list[Figure]:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke run: few repeats, figures of no worth")
+    parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     parser.add_argument("--slots", type=int, default=128, help="games at once")
     parser.add_argument("--minutes", type=float, default=0.7, help="how long to go on; 10 for the proof of steadiness")
     arguments = parser.parse_args()
-    figures = measure(num_slots=arguments.slots, minutes=arguments.minutes, is_quick=arguments.quick)
+    figures = measure(num_slots=arguments.slots, minutes=arguments.minutes, is_quick=arguments.smoke)
     if arguments.json is not None:
         write_json(arguments.json, figures)
     else:

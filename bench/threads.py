@@ -82,22 +82,22 @@ def measure(is_quick: bool) -> list[Figure]:
     with on_cores(2):
         for name, game in games.items():
             rows: list[tuple[Any, ...]] = []
-            speedups: dict[int, float] = {}
+            speedups: dict[int, list[float]] = {}
             for count in counts if name == "connect4" else counts[:5]:
                 samples = measure_pairs(game, count, wanted=wanted, max_samples=max_samples)
                 pairs = samples.values
                 one, two = max(pair.one for pair in pairs), max(pair.two for pair in pairs)
-                all_speedups = [pair.speedup for pair in pairs]
-                speedups[count] = statistics.median(all_speedups)
-                spread = f"{min(all_speedups):.2f}-{max(all_speedups):.2f}"
-                rates = f"{count / one * 1e6:.0f}", number(one), number(two), f"{speedups[count]:.2f}"
+                found = speedups[count] = [pair.speedup for pair in pairs]
+                spread = f"{min(found):.2f}-{max(found):.2f}"
+                rates = f"{count / one * 1e6:.0f}", number(one), number(two), f"{statistics.median(found):.2f}"
                 rows.append((count, *rates, spread, f"{len(pairs)} of {samples.num_taken}", samples.noise))
             print_table(f"{name}, uniform evaluator, {NUM_SIMULATIONS} simulations", HEADER, rows)
-            paying = [count for count in speedups if all(speedups[more] > 1 for more in speedups if more >= count)]
+            medians = {count: statistics.median(found) for count, found in speedups.items()}
+            paying = [count for count in medians if all(medians[more] > 1 for more in medians if more >= count)]
             print(f"\n  Two threads pay from {paying[0]} trees on." if paying else "\n  Two threads do not pay here.")
             figures += [
-                Figure(name=f"2 threads against 1, {name}, {count} trees", value=speedup, unit="x", note="median")
-                for count, speedup in speedups.items()
+                Figure.of(f"2 threads against 1, {name}, {count} trees", found, unit="x", note="median of turns")
+                for count, found in speedups.items()
             ]
     return figures
 

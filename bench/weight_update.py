@@ -62,9 +62,9 @@ def measure(is_quick: bool) -> list[Figure]:
     pick = load(networks[0], game=game, batch=BATCH, max_update_s=MAX_UPDATE_S, use_cache=False)
     print(f"\n{pick.choice}")
     return [
-        Figure(
-            name='update of the backend "auto" takes for self-play',
-            value=1e3 * statistics.median(updates[pick.backend]),
+        Figure.of(
+            'update of the backend "auto" takes for self-play',
+            [1e3 * seconds for seconds in updates[pick.backend]],
             unit="ms",
             at_most=1e3 * MAX_UPDATE_S,
             note=f"median; {pick.backend}",
