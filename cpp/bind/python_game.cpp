@@ -178,7 +178,8 @@ class PythonGame final : public windrow::NamedGame {
     try {
       return static_cast<int32_t>(call(game));
     } catch (nb::python_error& error) {
-      const std::string why = to_text(PyType_GetName(reinterpret_cast<PyTypeObject*>(error.type().ptr()))) + ": " +
+      // PyType_GetName is not in Python 3.10.
+      const std::string why = to_text(PyObject_GetAttrString(error.type().ptr(), "__name__")) + ": " +
                               to_text(PyObject_Str(error.value().ptr()));
       game.failures_[std::this_thread::get_id()] = {nb::borrow(error.value()), why};
     } catch (const std::exception& error) {
