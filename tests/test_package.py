@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "windrow"
 # the public API, and the edges are the top.
 LAYERS = [
     {"_core", "errors"},
-    {"numerics"},
+    {"memory", "numerics"},
     {"games"},
     {"testing"},
     {"settings"},
@@ -31,8 +31,8 @@ LAYERS = [
     {"inference"},
     {"gumbel"},
     {"reference"},
-    {"search"},
     {"tensor"},
+    {"search"},
     {"nets"},
     {"play"},
     {"train"},

@@ -13,8 +13,8 @@ from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_facts, print_json, print_table
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
+from windrow.memory import spare_memory
 from windrow.play.specs import parse_game
-from windrow.search.memory import spare_memory
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch",),

@@ -9,7 +9,7 @@ from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, GameError
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
-from windrow.search.memory import spare_memory
+from windrow.memory import spare_memory
 from windrow.search.plan import Plan
 
 _SHARE_OF_SPARE_MEMORY = 0.75

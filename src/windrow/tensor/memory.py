@@ -57,7 +57,7 @@ def _free(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         # What PyTorch holds and does not use is free for us too.
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    from windrow.search.memory import spare_memory
+    from windrow.memory import spare_memory
 
     return spare_memory()
 

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from windrow.errors import WindrowError
-from windrow.search.memory import spare_memory
+from windrow.memory import spare_memory
 
 
 class RequestError(WindrowError, ValueError):
