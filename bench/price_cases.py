@@ -1,0 +1,101 @@
+"""What the price of batching is asked for: the cases, and the order in which they are measured.
+
+The order is that of their worth, since the time may end before the list does: the default rule first, 400 simulations
+first, what is dear last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+SIMULATIONS = (100, 400, 1600)
+LEAVES = (2, 4, 8, 16, 32, 64)
+CURVE = (25, 50, 100, 200, 400, 800, 1600, 3200)
+"""Budgets with which one leaf at a time is measured, to say what another number of leaves is worth."""
+FRACTIONS = (2, 4, 8)
+"""In matches one leaf at a time with these parts of the budget says the same."""
+RULES = (
+    ("visits", "share"),
+    ("loss", "share"),
+    ("dilute", "share"),
+    ("visits", "skip"),
+    ("loss", "skip"),
+    ("dilute", "skip"),
+)
+"""In-flight rule and what is done about collisions; the default first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to search."""
+
+    simulations: int
+    in_flight: str
+    on_collision: str
+    leaves: int
+
+    @property
+    def key(self) -> str:
+        """Its name in files."""
+        return f"{self.simulations}/{self.in_flight}/{self.on_collision}/{self.leaves}"
+
+
+def one_leaf(simulations: int) -> Case:
+    """One leaf at a time, for which all rules are the same."""
+    return Case(simulations, *RULES[0], 1)
+
+
+def by_worth(simulations: Sequence[int]) -> list[int]:
+    """400 first, then the others, the smaller first."""
+    return sorted(simulations, key=lambda budget: (budget != 400, budget))
+
+
+def solver_cases(simulations: Sequence[int], leaves: Sequence[int], curve: Sequence[int]) -> list[Case]:
+    """For positions with known answers: first the curve of one leaf, then the rules."""
+    cases = [one_leaf(budget) for budget in by_worth(sorted({*simulations, *curve}))]
+    default, *others = RULES
+    for rules in ([default], others):
+        for budget in by_worth(simulations):
+            cases += [Case(budget, *rule, count) for rule in rules for count in leaves]
+    return cases
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Matches that are played together: challengers against one leaf with `simulations`, from the same openings.
+
+    pairs: numbers of the openings.
+    """
+
+    simulations: int
+    challengers: tuple[Case, ...]
+    pairs: range
+    title: str = field(compare=False)
+
+
+def match_panels(
+    simulations: Sequence[int], leaves: Sequence[int], num_pairs: int, *, num_passes: int
+) -> Iterator[Panel]:
+    """All matches of a game. Every pass plays `num_pairs` more openings, half as many with a thousand simulations."""
+    default, *others = RULES
+    few, many = by_worth([n for n in simulations if n < 1000]), [n for n in simulations if n >= 1000]
+    every_second, the_rest = leaves[1::2], leaves[0::2]
+    for number in range(num_passes):
+
+        def panel(
+            budget: int, rule: tuple[str, str], counts: Sequence[int], *, calibrates: bool = False, number: int = number
+        ) -> Panel:
+            size = num_pairs if budget < 1000 else max(num_pairs // 2, 1)
+            smaller = [one_leaf(budget // part) for part in FRACTIONS] if calibrates else []
+            cases = (*smaller, *(Case(budget, *rule, count) for count in counts))
+            title = f"{budget} simulations, {' '.join(rule)}, {','.join(map(str, counts))} leaves"
+            return Panel(budget, cases, range(number * size, (number + 1) * size), title)
+
+        yield from (panel(budget, default, leaves, calibrates=True) for budget in few)
+        yield from (panel(budget, rule, leaves) for budget in few[:1] for rule in others)
+        yield from (panel(budget, default, every_second, calibrates=True) for budget in many)
+        yield from (panel(budget, rule, leaves) for budget in few[1:] for rule in others)
+        yield from (panel(budget, default, the_rest) for budget in many)
+        for counts in (every_second, the_rest):
+            yield from (panel(budget, rule, counts) for budget in many for rule in others)

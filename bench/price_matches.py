@@ -1,0 +1,154 @@
+"""The price of batching in matches: K leaves at a time against one, at the same number of simulations.
+
+Games come in pairs, the same opening with the sides changed. Openings are random moves after which the network thinks
+neither side much ahead: where one side wins anyway a pair says nothing. All games of a panel are played at once, and
+positions that several games share are searched once for all of them: a player answers a position always alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from price_cases import Case, Panel, one_leaf
+from price_players import Trained
+
+from windrow import TERMINAL, Search
+from windrow.play.match import random_openings
+
+OPENING_PLIES = {"othello": 8, "gomoku": 6}
+CANDIDATES = 6
+"""Openings drawn for each that is used."""
+JUDGE = 200
+"""Simulations, one leaf at a time, to judge them."""
+
+
+@dataclass(slots=True)
+class Seat:
+    """A game in progress.
+
+    challenger: which of the panel's.
+    pair: number of its opening.
+    side: which player the challenger is.
+    """
+
+    challenger: int
+    pair: int
+    side: int
+    state: Any
+
+
+def balanced_openings(trained: Trained, count: int, *, seed: int) -> list[Any]:
+    """The most balanced of random openings, in the order they were drawn."""
+    game = trained.game
+    drawn = random_openings(game, OPENING_PLIES.get(game.name, 4), seed=seed)
+    states = [state for _, state in islice(drawn, CANDIDATES * count)]
+    with trained.search(one_leaf(JUDGE)) as search:
+        values = [abs(result.value) for result in search.run(states)]
+        trained.count(search)
+    chosen = sorted(range(len(states)), key=lambda number: values[number])[:count]
+    print(f"openings: |value| up to {values[chosen[-1]]:.2f}, {sum(values[n] for n in chosen) / count:.2f} on average")
+    return [states[number] for number in sorted(chosen)]
+
+
+def measure_matches(
+    trained: Trained,
+    openings: Sequence[Any],
+    panels: Iterable[Panel],
+    part: dict[str, Any],
+    *,
+    seconds: float,
+    save: Callable[[], None],
+) -> None:
+    """Play all panels that `part` does not have, until all are done or the time is over.
+
+    part: what is known: by budget, then by the challenger's case, a digit for each pair, the half points it made.
+    save: called after every panel.
+    """
+    start, per_simulation = perf_counter(), 0.0
+    points = part.setdefault("points", {})
+    for panel in panels:
+        if panel.pairs.stop > len(openings):
+            break
+        known = points.setdefault(str(panel.simulations), {})
+        # Pairs are played in order, so that the length says which are there.
+        challengers = [case for case in panel.challengers if len(known.get(case.key, "")) == panel.pairs.start]
+        work = _work(panel, challengers)
+        now = perf_counter()
+        if not challengers or now - start + 0.7 * per_simulation * work > seconds:
+            continue
+        trained.counts.simulations = trained.counts.rows = 0
+        trained.counts.seconds = 0.0
+        made = play_panel(trained, panel.simulations, challengers, [openings[pair] for pair in panel.pairs])
+        for case, digits in zip(challengers, made, strict=True):
+            known[case.key] = known.get(case.key, "") + digits
+        save()
+        spent = perf_counter() - now
+        per_simulation = spent / work
+        scores = " ".join(f"{sum(map(int, digits)) / (4 * len(digits)):.3f}" for digits in made)
+        erase = "\r" if sys.stdout.isatty() else ""
+        done = f"{perf_counter() - start:6.1f} s  {panel.title}, pairs {panel.pairs.start} to {panel.pairs.stop - 1}"
+        print(f"{erase}{done}")
+        print(f"          {scores}   {spent:.1f} s, {trained.counts.rates()}, {trained.cache_use()}", flush=True)
+
+
+def play_panel(trained: Trained, simulations: int, challengers: Sequence[Case], openings: Sequence[Any]) -> list[str]:
+    """For each challenger a digit per opening: the half points, 0 to 4, it made in the two games."""
+    game = trained.game
+    seats = [
+        Seat(challenger, pair, side, state)
+        for challenger in range(len(challengers))
+        for pair, state in enumerate(openings)
+        for side in (0, 1)
+    ]
+    half_points = [[0] * len(openings) for _ in challengers]
+    searches = [trained.search(case) for case in challengers]
+    opponent = trained.search(one_leaf(simulations))
+    num_seats, num_moves = len(seats), 0
+    try:
+        while seats:
+            for number, search in enumerate(searches):
+                turns = [seat for seat in seats if seat.challenger == number and game.to_play(seat.state) == seat.side]
+                _move(trained, search, turns)
+            seats = _finish(game, seats, half_points)
+            _move(trained, opponent, [seat for seat in seats if game.to_play(seat.state) != seat.side])
+            seats = _finish(game, seats, half_points)
+            num_moves += 1
+            if sys.stdout.isatty():
+                print(f"\r    move {num_moves}, {len(seats)} of {num_seats} games go on ", end="", flush=True)
+    finally:
+        for search in (*searches, opponent):
+            search.close()
+    return ["".join(map(str, made)) for made in half_points]
+
+
+def _move(trained: Trained, search: Search, turns: Sequence[Seat]) -> None:
+    """Play the search's move in all these games."""
+    different = {seat.state.data: seat.state for seat in turns}
+    if not different:
+        return
+    chosen = dict(zip(different, trained.choose(search, list(different.values())), strict=True))
+    for seat in turns:
+        seat.state = trained.game.apply(seat.state, chosen[seat.state.data])
+
+
+def _finish(game: Any, seats: list[Seat], half_points: list[list[int]]) -> list[Seat]:
+    """Count the games that are over; those that are not."""
+    going: list[Seat] = []
+    for seat in seats:
+        if game.to_play(seat.state) != TERMINAL:
+            going.append(seat)
+            continue
+        returns = game.returns(seat.state)
+        lead = returns[seat.side] - returns[1 - seat.side]
+        half_points[seat.challenger][seat.pair] += 2 if lead > 0 else 0 if lead < 0 else 1
+    return going
+
+
+def _work(panel: Panel, challengers: Sequence[Case]) -> int:
+    """Simulations of one move in every game, for both sides."""
+    return len(panel.pairs) * sum(case.simulations + panel.simulations for case in challengers)

@@ -1,0 +1,112 @@
+"""A trained network and the searches made with it, which share a cache of what it has said.
+
+All cases search the same or like positions with the same network, so that most evaluations are known after the first:
+the cache changes no visit (docs/search.md), and a machine measures several times as much in the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from price_cases import Case
+
+from windrow import Search, SearchConfig
+from windrow.evaluators import PredictionCache, load
+from windrow.nets import fold
+from windrow.memory import spare_memory
+from windrow.search.plan import num_cores
+from windrow.train import load_model
+
+MAX_BATCH = 8192
+_AS_TRAINED = ("c_puct", "first_play", "first_play_reduction")
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was done so far."""
+
+    simulations: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def rates(self) -> str:
+        """In words."""
+        seconds = max(self.seconds, 1e-9)
+        return f"{self.simulations / seconds:,.0f} simulations/s, {self.rows / seconds:,.0f} rows/s"
+
+
+class Trained:
+    """A network of a run's folder or a checkpoint, ready to search with.
+
+    Args:
+        path: of the folder or the model.safetensors file.
+        backend: what runs the network; "auto" is bfloat16 in CUDA graphs where there is a GPU, else what is fastest.
+        cache_bytes: for evaluations; None takes a third of what the machine has to spare.
+        max_batch: most rows in one call.
+    """
+
+    def __init__(self, path: Path, *, backend: str, cache_bytes: int | None, max_batch: int = MAX_BATCH) -> None:
+        model = load_model(path)
+        self.game: Any = model.game
+        self.label = describe_network(model.metadata, model.spec)
+        if backend == "auto":
+            import torch
+
+            backend = "cuda-bf16" if torch.cuda.is_available() else "auto"
+        self.evaluator: Any = load(fold(model.net), game=model.game, backend=backend, batch=256)
+        trained_with: dict[str, Any] = model.metadata.get("search") or {}
+        settings = {key: trained_with[key] for key in _AS_TRAINED if key in trained_with}
+        # With every core taken by trees the GPU's driver waits for one.
+        threads = max(1, num_cores() - num_cores() // 4) if self.evaluator.device == "cuda" else None
+        self._config = SearchConfig(engine="vectorized", num_threads=threads, max_batch=max_batch, **settings)
+        self._cache = PredictionCache(spare_memory() // 3 if cache_bytes is None else cache_bytes)
+        self.counts = Counts()
+
+    def search(self, case: Case, *, engine: str | None = None, has_cache: bool = True) -> Search:
+        """A search as the case says."""
+        config = self._config.replace(
+            num_simulations=case.simulations,
+            in_flight=case.in_flight,
+            on_collision=case.on_collision,
+            leaves_per_tree=case.leaves,
+            **({} if engine is None else {"engine": engine}),
+        )
+        return Search(self.game, self.evaluator, config, cache=self._cache if has_cache else None)
+
+    def choose(self, search: Search, states: Sequence[Any]) -> list[int]:
+        """The most visited move in every position."""
+        chosen = [result.best_action for result in search.run(list(states))]
+        self.count(search)
+        return chosen
+
+    def count(self, search: Search) -> None:
+        """Add what the search has just done to the counts."""
+        stats = search.stats
+        assert stats is not None
+        if stats.stopped_by != "budget":
+            raise SystemExit(
+                f"a search ended by {stats.stopped_by}, not by its budget: try --cache-gb, or fewer --pairs"
+            )
+        self.counts.simulations += stats.simulations
+        self.counts.rows += stats.nn_positions
+        self.counts.seconds += stats.total_s
+
+    def cache_use(self) -> str:
+        """How full the cache is."""
+        used = self._cache.stats
+        return f"cache {used.bytes / 2**30:.1f} of {self._cache.max_bytes / 2**30:.1f} GiB, {used.evictions:,} evicted"
+
+    def close(self) -> None:
+        """Free the network."""
+        self.evaluator.close()
+
+
+def describe_network(metadata: dict[str, Any], spec: dict[str, Any]) -> str:
+    """Its shape and how long it has learned."""
+    shape = ", ".join(f"{spec[key]} {key}" for key in ("channels", "blocks") if key in spec)
+    metrics: dict[str, float] = metadata.get("metrics") or {}
+    learned = f"{metrics['games']:,.0f} games in {metrics['total_s']:.0f} s" if "games" in metrics else "unknown"
+    return f"{spec.get('kind', 'network')} of {shape}; trained on {learned}"
