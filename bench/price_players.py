@@ -15,8 +15,8 @@ from price_cases import Case
 
 from windrow import Search, SearchConfig
 from windrow.evaluators import PredictionCache, load
-from windrow.nets import fold
 from windrow.memory import spare_memory
+from windrow.nets import fold
 from windrow.search.plan import num_cores
 from windrow.train import load_model
 
