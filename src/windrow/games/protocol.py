@@ -62,7 +62,7 @@ class Game(Protocol):
         ...
 
     def legal_actions(self, state: Any) -> Sequence[int]:
-        """The legal actions, ascending; at least one. Only asked where a player is to move."""
+        """The legal actions, ascending: at least one where a player is to move, else none."""
         ...
 
     def apply(self, state: Any, action: int) -> Any:

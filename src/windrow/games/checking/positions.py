@@ -233,9 +233,9 @@ class PositionChecker:
         subject = self._subject
         seen = ""
         if player == TERMINAL and actions:
-            seen = f"gave {short(actions)}, but the game is over"
+            seen = f"gave {short(actions)}, but the game is over; return an empty list there"
         elif player == CHANCE and actions:
-            seen = f"gave {short(actions)}, but chance is to move; outcomes are no actions"
+            seen = f"gave {short(actions)}, but chance is to move; outcomes are no actions: return an empty list there"
         elif player >= 0 and not actions:
             seen = f"gave nothing, but player {player} is to move; who cannot move must be skipped, or be able to pass"
         elif len(set(actions)) < len(actions):
