@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers sanitize golden docs docs-serve all clean
+.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers readme-table sanitize golden docs docs-serve all clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,8 +82,11 @@ stub: $(CORE) ## regenerate src/windrow/_core.pyi from the native module
 bench: $(CORE) ## run the reference benchmark: make bench ARGS="cpu", or benchmarks by name
 	$(PY) bench/suite.py $(or $(ARGS),cpu)
 
-bench-peers: $(CORE) $(PEERS) ## run windrow side by side with mctx and OpenSpiel (installs them into .venv-peers)
-	$(PY) bench/peers.py --peers-python $(PEERS_VENV)/bin/python $(ARGS)
+bench-peers: $(CORE) $(PEERS) ## run windrow beside mctx, OpenSpiel and LightZero (installs them into .venv-peers)
+	$(PY) bench/suite.py $(or $(ARGS),peers)
+
+readme-table: $(CORE) ## write the figures of bench/results into README.md and docs/benchmarks.md
+	$(PY) bench/readme.py $(ARGS)
 
 sanitize: $(TOOLS) ## run the C++ tests under ASan+UBSan, the thread pool's under TSan
 	$(call sanitize,address)
@@ -136,4 +139,6 @@ $(PEERS): bench/peers-requirements.txt
 		echo "The others need Python 3.11 or newer; name one: make PYTHON=/path/to/python3 bench-peers"; exit 1; }
 	$(PYTHON) -m venv $(PEERS_VENV)
 	$(PEERS_VENV)/bin/python -m pip install -q -r bench/peers-requirements.txt
+	$(PEERS_VENV)/bin/python -m pip install -q --no-deps LightZero==0.2.0 || \
+		echo "LightZero is left out: it has no wheel for this Python"
 	@touch $@

@@ -21,3 +21,17 @@ def openings(game: Any, count: int, *, max_plies: int = 8, seed: int = 0) -> lis
         else:
             found.append(state)
     return found
+
+
+def draw_games(game: Any, num_games: int, num_plies: int) -> list[list[int]]:
+    """Random moves from the opening, none of which ends a game."""
+    draw = random.Random(0)
+    games: list[list[int]] = []
+    while len(games) < num_games:
+        state, moves = game.initial_state(), []
+        while len(moves) < num_plies and game.to_play(state) != TERMINAL:
+            moves.append(draw.choice(game.legal_actions(state)))
+            state = game.apply(state, moves[-1])
+        if game.to_play(state) != TERMINAL:
+            games.append(moves)
+    return games

@@ -8,7 +8,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from peer_child import Task, read_arguments, serve
+from peer_child import Task, read_arguments, serve_answers
 
 TASK, _ = read_arguments()  # pins the process to its core: before JAX starts its threads
 
@@ -111,7 +111,7 @@ def main() -> None:
     shares = search(weights, jax.random.PRNGKey(0), first)
     assert abs(float((shares * task.num_simulations).sum()) / (len(task.games) * task.num_simulations) - 1) < 1e-3
     num_simulations = len(task.games) * len(task.games[0]) * task.num_simulations
-    serve(
+    serve_answers(
         *jax.jit(evaluate)(weights, last.observation),
         lambda: {"rate": num_simulations / play(weights, task, first)[0]},
         packages=["mctx", "pgx", "jax", "numpy"],

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 import torch
 from open_spiel.python.algorithms import mcts
-from peer_child import Task, read_arguments, serve
+from peer_child import Task, read_arguments, serve_answers
 from resnet import ResNet, make_resnet
 
 NUM_GAMES = 8
@@ -105,7 +105,7 @@ def main() -> None:
         logits, values = evaluator.answer(state)
         answers.append((logits, values[state.current_player()]))
     bot.mcts_search(game.new_initial_state())
-    serve(
+    serve_answers(
         [logits for logits, _ in answers],
         [value for _, value in answers],
         lambda: play(game, bot, evaluator, task),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from machine import num_cores
-from peer_child import Task, read_arguments, serve
+from peer_child import Task, read_arguments, serve_answers
 from resnet import make_resnet
 
 import windrow
@@ -78,7 +78,7 @@ def main() -> None:
     rows = np.stack([game.observe(state) for state in last])
     with windrow.Search(game, evaluator, config) as search:
         play(game, search, evaluator, rows, task)  # compiles for every size of batch
-        serve(
+        serve_answers(
             *evaluator.evaluate(rows),
             lambda: play(game, search, evaluator, rows, task),
             packages=["windrow", "numpy", "torch"],
