@@ -1,8 +1,9 @@
-"""windrow's part in peers_tree.py, on one core, in three ways.
+"""windrow's part in peers_tree.py, on one core, in four ways.
 
-forest     all positions at once; observations are written for an evaluator that costs nothing
-one        one position after another, one leaf at a time; the evaluator looks at nothing, as OpenSpiel's
-rollout    the same, with one random game as the value of a leaf
+    together               all positions at once; observations are written for an evaluator that costs nothing
+    one by one             one position after another, one leaf at a time; the evaluator looks at nothing
+    rollouts together      all positions at once, with one random game as the value of a leaf
+    rollouts one by one    the same, one position after another, one leaf at a time
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from peer_child import MIN_ROUND_S, Task, read_arguments, serve
 import windrow
 from windrow.evaluators import RolloutEvaluator, UniformEvaluator
 
+WAYS: dict[str | None, tuple[str, Any]] = {
+    "together": ("vectorized", NullEvaluator),
+    "one by one": ("sequential", UniformEvaluator),
+    "rollouts together": ("vectorized", RolloutEvaluator),
+    "rollouts one by one": ("sequential", RolloutEvaluator),
+}
+"""Engine and evaluator."""
 
-def make_search(game: Any, way: str | None, num_simulations: int) -> windrow.Search:
-    """Of one of the ways."""
-    evaluators: dict[str | None, Any] = {"forest": NullEvaluator, "one": UniformEvaluator, "rollout": RolloutEvaluator}
-    engine = "vectorized" if way == "forest" else "sequential"
-    config = windrow.SearchConfig(engine=engine, num_simulations=num_simulations, num_threads=1)
-    return windrow.Search(game, evaluators[way](), config)
 
-
-def rate(search: windrow.Search, positions: list[Any], task: Task, is_forest: bool) -> dict[str, float]:
+def rate(search: windrow.Search, inputs: list[list[Any]], task: Task) -> dict[str, float]:
     """Simulations per second, of searches of all positions until the round is long enough."""
     count, start = 0, perf_counter()
     while (elapsed := perf_counter() - start) < MIN_ROUND_S or count == 0:
-        for states in [positions] if is_forest else [[state] for state in positions]:
+        for states in inputs:
             search.run(states)
             assert search.stats is not None
             count += search.stats.simulations
-    assert count % (len(positions) * task.num_simulations) == 0
+    assert count % (len(task.games) * task.num_simulations) == 0
     return {"rate": count / elapsed}
 
 
@@ -42,9 +43,12 @@ def main() -> None:
     task, way = read_arguments()
     game = windrow.make_game("connect4")
     positions = [game.state_from_moves(moves) for moves in task.games]
-    with make_search(game, way, task.num_simulations) as search:
-        rate(search, positions, task, way == "forest")
-        serve(lambda: rate(search, positions, task, way == "forest"), packages=["windrow", "numpy"])
+    engine, evaluator = WAYS[way]
+    config = windrow.SearchConfig(engine=engine, num_simulations=task.num_simulations, num_threads=1)
+    inputs = [positions] if engine == "vectorized" else [[state] for state in positions]
+    with windrow.Search(game, evaluator(), config) as search:
+        rate(search, inputs, task)
+        serve(lambda: rate(search, inputs, task), packages=["windrow", "numpy"])
 
 
 if __name__ == "__main__":

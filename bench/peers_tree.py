@@ -13,8 +13,8 @@ Connect-4, 64 positions after four random moves, 64 and 400 simulations. Equal p
                                    cheapest evaluator it has
 
 All but LightZero do the same: so many simulations of the same positions, on one core. Ratios are taken within a round.
-A uniform evaluator makes shallow trees, so all of these are upper bounds. Whoever is not installed is left out; peers.py
-says how they are.
+A uniform evaluator makes shallow trees, so all of these are upper bounds. Whoever is not installed is left out;
+peers.py says how they are.
 """
 
 from __future__ import annotations
