@@ -1,0 +1,179 @@
+"""The price of batching as a picture: small charts side by side, a row per game, a column per budget.
+
+The drawing brings its own ground, light or dark as the reader's system is, so that it is legible on any page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, log2
+from typing import Any
+
+from price_cases import LEAVES, RULES, SIMULATIONS
+
+from windrow.train.report_charts import nice_ticks
+from windrow.train.report_html import Html, join, tag
+
+Row = Mapping[str, Any]
+
+_WIDTH, _HEIGHT = 262, 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 10, 26, 24
+_HEAD, _FOOT = 64, 26
+_COUNTS = (1, *LEAVES)
+_STYLE = """
+  text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f }
+  .title { font-size: 14px; font-weight: 600 } .panel { font-weight: 600 } .small { font-size: 11px; fill: #57606a }
+  .ground { fill: #ffffff; stroke: #d0d7de } .grid { stroke: #e6e9ed } .base { stroke: #8c959f }
+  .line { fill: none; stroke-width: 1.8 } .bar { stroke-width: 1.1; opacity: 0.75 } .skip { stroke-dasharray: 5 3 }
+  .visits { stroke: #0969da } .loss { stroke: #bc4c00 } .dilute { stroke: #1a7f37 }
+  .dot.share.visits { fill: #0969da } .dot.share.loss { fill: #bc4c00 } .dot.share.dilute { fill: #1a7f37 }
+  .dot.skip { fill: #ffffff; stroke-dasharray: none; stroke-width: 1.5 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .small { fill: #9198a1 } .ground, .dot.skip { fill: #0d1117 } .ground { stroke: #3d444d }
+    .grid { stroke: #262c36 } .base { stroke: #6e7681 }
+    .visits { stroke: #58a6ff } .loss { stroke: #f0883e } .dilute { stroke: #3fb950 }
+    .dot.share.visits { fill: #58a6ff } .dot.share.loss { fill: #f0883e } .dot.share.dilute { fill: #3fb950 }
+  }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the charts show.
+
+    title: of the whole drawing.
+    value: of a row, with the ends of its error bar.
+    label: of a value at the axis.
+    shares_axis: whether all charts have the same axis, else those of a game.
+    """
+
+    title: str
+    caption: str
+    value: Callable[[Row], tuple[float, float, float]]
+    label: Callable[[str, float], str]
+    shares_axis: bool = False
+
+
+def strength(row: Row) -> tuple[float, float, float]:
+    """Moves that keep the result, or Elo against one leaf; one standard error to both sides."""
+    if row["metric"] == "match":
+        return row["elo"], row["elo"] - row["elo_error"], row["elo"] + row["elo_error"]
+    value, error = 100 * row["difference"], 100 * row["difference_error"]
+    return value, value - error, value + error
+
+
+def worth(row: Row) -> tuple[float, float, float]:
+    """Doublings of the budget: 0 is as strong as one leaf, -1 as one leaf with half the simulations."""
+    budget = row["simulations"]
+    return tuple(log2(row[name] / budget) for name in ("equal_simulations", "equal_low", "equal_high"))  # type: ignore[return-value]
+
+
+STRENGTH = Measure(
+    "Strength against leaves in flight",
+    "Difference to one leaf at a time with the same simulations; bars are one standard error.",
+    strength,
+    lambda metric, value: f"{value:+g}" if value else ("0 Elo" if metric == "match" else "0 points"),
+)
+WORTH = Measure(
+    "What a budget is worth with several leaves in flight",
+    "Simulations, one leaf at a time, of equal strength, as a share of those made; bars hold 68 %.",
+    worth,
+    lambda _, value: f"{100 * 2.0**value:.3g} %",
+    shares_axis=True,
+)
+
+
+def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]) -> str:
+    """The drawing as the text of an SVG file.
+
+    titles: by game, in the order of the rows.
+    """
+    rows: Sequence[Row] = results["rows"]
+    games = [game for game in titles if any(row["game"] == game for row in rows)]
+    width, height = 16 + len(SIMULATIONS) * _WIDTH, _HEAD + len(games) * _HEIGHT + _FOOT
+    panels: list[Html] = []
+    everything = _limits([measure.value(row) for row in rows])
+    for line, game in enumerate(games):
+        own = [row for row in rows if row["game"] == game]
+        low, high = everything if measure.shares_axis else _limits([measure.value(row) for row in own])
+        for column, budget in enumerate(SIMULATIONS):
+            shown = [row for row in own if row["simulations"] == budget]
+            place = f"translate({8 + column * _WIDTH} {_HEAD + line * _HEIGHT})"
+            title = f"{titles[game]}, {budget:,} simulations"
+            panels.append(tag("g", _draw_panel(shown, measure, low, high, title), transform=place))
+    drawing = tag(
+        "svg",
+        tag("title", measure.title),
+        tag("style", Html(_STYLE)),
+        tag("rect", class_="ground", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=8),
+        tag("text", measure.title, class_="title", x=16, y=24),
+        tag("text", measure.caption, class_="small", x=16, y=42),
+        _legend(width),
+        panels,
+        tag("text", "leaves in flight (leaves_per_tree)", x=width / 2, y=height - 10, text_anchor="middle"),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+    )
+    return drawing + "\n"
+
+
+def _limits(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Room for all values, and for most of the error bars: a long one may leave the chart."""
+    middle = [value for value, _, _ in values if isfinite(value)]
+    ends = sorted(end for _, *both in values for end in both if isfinite(end))
+    inner = ends[len(ends) // 50 : -(len(ends) // 50) or None]
+    ticks = nice_ticks(min(*middle, *inner, 0.0), max(*middle, *inner, 0.0) or 1.0)
+    return ticks[0], ticks[-1]
+
+
+def _draw_panel(rows: Sequence[Row], measure: Measure, low: float, high: float, title: str) -> Html:
+    def x(leaves: int, shift: float = 0.0) -> float:
+        step = (_WIDTH - _LEFT - _RIGHT - 16) / (len(_COUNTS) - 1)
+        return round(_LEFT + 8 + log2(leaves) * step + shift, 1)
+
+    def y(value: float) -> float:
+        share = (min(max(value, low), high) - low) / (high - low)
+        return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
+
+    parts: list[Html] = [tag("text", title, class_="panel", x=_LEFT, y=_TOP - 9)]
+    metric = rows[0]["metric"] if rows else ""
+    for value in nice_ticks(low, high):
+        kind = "base" if value == 0 else "grid"
+        parts.append(tag("line", class_=kind, x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(value), y2=y(value)))
+        label = measure.label(metric, round(value, 6))
+        parts.append(tag("text", label, class_="small", x=_LEFT - 5, y=y(value) + 4, text_anchor="end"))
+    bottom = _HEIGHT - _BOTTOM + 15
+    parts += [tag("text", str(count), class_="small", x=x(count), y=bottom, text_anchor="middle") for count in _COUNTS]
+    if not rows:
+        parts.append(tag("text", "not measured", class_="small", x=_WIDTH / 2, y=_HEIGHT / 2, text_anchor="middle"))
+    for number, (in_flight, on_collision) in reversed(list(enumerate(RULES))):
+        own = sorted(
+            (row for row in rows if (row["in_flight"], row["on_collision"]) == (in_flight, on_collision)),
+            key=lambda row: row["leaves"],
+        )
+        if len(own) < 2:
+            continue
+        # Side by side, so that no error bar hides another.
+        shift, kind = 2.2 * (number - 2.5), f"{in_flight} {on_collision}"
+        places = [(x(row["leaves"], shift if row["leaves"] > 1 else 0.0), measure.value(row)) for row in own]
+        line = "M" + "L".join(f"{place} {y(value[0])}" for place, value in places)
+        parts.append(tag("path", class_=f"line {kind}", d=line))
+        for place, (value, from_, to) in places[1:]:
+            parts.append(tag("line", class_=f"bar {in_flight}", x1=place, x2=place, y1=y(from_), y2=y(to)))
+            parts.append(tag("circle", class_=f"dot {kind}", cx=place, cy=y(value), r=2.6))
+    return join(parts)
+
+
+def _legend(width: int) -> Html:
+    parts: list[Html] = []
+    for number, (in_flight, on_collision) in enumerate(RULES):
+        left, y = width - 330 + number % 3 * 110, 22 + number // 3 * 18
+        kind = f"{in_flight} {on_collision}"
+        parts.append(tag("line", class_=f"line {kind}", x1=left, x2=left + 24, y1=y - 4, y2=y - 4))
+        parts.append(tag("circle", class_=f"dot {kind}", cx=left + 12, cy=y - 4, r=2.6))
+        parts.append(tag("text", f"{in_flight}, {on_collision}", x=left + 30, y=y))
+    return join(parts)

@@ -1,0 +1,164 @@
+"""Tables and pictures of the price of batching, from its results.
+
+    python bench/price_rows.py price_raw.json     # the results
+    python bench/price_report.py                  # writes docs/*.svg, and the tables in docs/price-of-batching.md
+
+Everything comes from `src/windrow/play/data/price_of_batching.json`; what is between two markers of the page is written
+anew, the rest is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from machine import ROOT
+from price_cases import LEAVES, RULES, SIMULATIONS
+from price_plot import STRENGTH, WORTH, draw
+from price_rows import RESULTS
+
+PAGE = ROOT / "docs" / "price-of-batching.md"
+PICTURES = {"price-of-batching.svg": STRENGTH, "price-of-batching-worth.svg": WORTH}
+TITLES = {"connect4": "Connect-4", "othello": "Othello", "gomoku9": "Gomoku 9x9"}
+
+Row = Mapping[str, Any]
+
+
+def page_parts(results: Mapping[str, Any]) -> dict[str, str]:
+    """By marker, what the page says between its two ends."""
+    games = [game for game in TITLES if any(row["game"] == game for row in results["rows"])]
+    parts = {"source": source_table(results["source"])}
+    for game in games:
+        rows = [row for row in results["rows"] if row["game"] == game]
+        parts[f"{game} default"] = default_table(rows)
+        parts[f"{game} rules"] = rules_table(rows)
+        parts[f"{game} one leaf"] = one_leaf_table([row for row in results["one_leaf"] if row["game"] == game])
+    return parts
+
+
+def fill_page(text: str, parts: Mapping[str, str]) -> str:
+    """The page with its generated parts."""
+    for name, part in parts.items():
+        marker = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end {re.escape(name)} -->)", re.DOTALL)
+        if not marker.search(text):
+            raise SystemExit(f"{PAGE.name} has no markers <!-- begin {name} --> and <!-- end {name} -->")
+        text = marker.sub(lambda found, part=part: found[1] + part + "\n" + found[2], text)
+    return text
+
+
+def source_table(source: Mapping[str, Any]) -> str:
+    """Where the figures come from."""
+    rows = [*source["machine"].items(), ("command", f"`{source['command']}`")]
+    rows += [(f"network of {TITLES.get(name, name)}", label) for name, label in source["networks"].items()]
+    return make_table(("", ""), [(name, str(fact)) for name, fact in rows if fact != "not installed"])
+
+
+def default_table(rows: Sequence[Row]) -> str:
+    """The default rule: a line per number of leaves, strength and worth by budget."""
+    header = ["leaves"]
+    for budget in SIMULATIONS:
+        header += [f"{budget:,} simulations", "worth"]
+    lines: list[list[str]] = []
+    for count in (1, *LEAVES):
+        cells = [str(count)]
+        for budget in SIMULATIONS:
+            row = find(rows, budget, RULES[0], count)
+            cells += ["", ""] if row is None else [show_strength(row), show_worth(row)]
+        lines.append(cells)
+    return make_table(header, lines)
+
+
+def rules_table(rows: Sequence[Row]) -> str:
+    """All rules: what a budget is worth, by number of leaves."""
+    header = ["simulations", "in flight", "collision", *(f"K = {count}" for count in LEAVES)]
+    lines: list[list[str]] = []
+    for budget in SIMULATIONS:
+        for rule in RULES:
+            found = [find(rows, budget, rule, count) for count in LEAVES]
+            if any(found):
+                cells = ["" if row is None else show_worth(row, is_short=True) for row in found]
+                lines.append([f"{budget:,}", *(f"`{word}`" for word in rule), *cells])
+    return make_table(header, lines)
+
+
+def one_leaf_table(rows: Sequence[Row]) -> str:
+    """What one leaf at a time reaches with other budgets."""
+    if rows and rows[0]["metric"] == "solver":
+        lines = [(f"{row['simulations']:,}", percent(row["score"], row["standard_error"])) for row in rows]
+        return make_table(("simulations", "keeps the result"), lines)
+    return make_table(
+        ("simulations", "against", "score", "Elo"),
+        [
+            (
+                f"{row['simulations']:,}",
+                f"{row['against']:,}",
+                percent(row["score"], row["standard_error"]),
+                f"{row['elo']:+.0f} ± {row['elo_error']:.0f}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def find(rows: Iterable[Row], budget: int, rule: tuple[str, str], count: int) -> Row | None:
+    """The row of a case, if it was measured."""
+    wanted = (budget, *rule, count)
+    names = ("simulations", "in_flight", "on_collision", "leaves")
+    return next((row for row in rows if tuple(row[name] for name in names) == wanted), None)
+
+
+def show_strength(row: Row) -> str:
+    """The share of right moves and the difference to one leaf, or Elo."""
+    if row["metric"] == "match":
+        return "0" if row["leaves"] == 1 else f"{row['elo']:+.0f} ± {row['elo_error']:.0f} Elo"
+    if row["leaves"] == 1:
+        return percent(row["score"], row["standard_error"])
+    return f"{100 * row['score']:.1f} % ({100 * row['difference']:+.1f} ± {100 * row['difference_error']:.1f})"
+
+
+def show_worth(row: Row, *, is_short: bool = False) -> str:
+    """One-leaf simulations of equal strength as a share of the budget, with the interval of one standard error."""
+    if row["leaves"] == 1:
+        return "100 %"
+    names = ("equal_simulations", "equal_low", "equal_high")
+    share, low, high = (100 * row[name] / row["simulations"] for name in names)
+    is_small = share < 100
+    sign = "" if not row["is_bound"] else "≤ " if is_small else "≥ "
+    return f"{sign}{share:.0f} %" if is_short else f"{sign}{share:.0f} % ({low:.0f} to {high:.0f})"
+
+
+def percent(share: float, error: float) -> str:
+    """A share with its standard error."""
+    return f"{100 * share:.1f} ± {100 * error:.1f} %"
+
+
+def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def main() -> None:
+    """Write all of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="the package's data by default")
+    parser.add_argument("--docs", type=Path, default=PAGE.parent, metavar="FOLDER", help="docs/ by default")
+    parser.add_argument("--print", action="store_true", help="print the tables and write nothing")
+    arguments = parser.parse_args()
+    results = json.loads(arguments.results.read_text(encoding="utf-8"))
+    parts = page_parts(results)
+    if arguments.print:
+        print("\n\n".join(f"{name}\n\n{part}" for name, part in parts.items()))
+        return
+    for name, measure in PICTURES.items():
+        (arguments.docs / name).write_text(draw(results, measure, TITLES), encoding="utf-8")
+    page = arguments.docs / PAGE.name
+    page.write_text(fill_page(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
