@@ -86,14 +86,19 @@ def main() -> None:
         trained = Trained(Path(path), backend=arguments.backend, cache_bytes=cache_bytes)
         print(f"\n{name}: {trained.label}; {trained.evaluator.choice.splitlines()[0]}", flush=True)
         networks[name] = trained.label
-        part = raw["networks"].setdefault(name, {"game": trained.game.name, "options": dict(trained.game.options)})
+        is_solved = trained.game == make_game("connect4")
+        limits = ("positions",) if is_solved else ("pairs", "passes", "seed")
+        setup = {"network": trained.label, **{limit: getattr(arguments, limit) for limit in limits}}
+        part = raw["networks"].setdefault(name, {"game": trained.game.name, "setup": setup})
+        if part["setup"] != setup:
+            sys.exit(f"{arguments.out} was begun with {part['setup']}, not with {setup}: name another file")
 
         def save() -> None:
             whole = arguments.out.with_suffix(".new")
             whole.write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
             os.replace(whole, arguments.out)
 
-        if trained.game == make_game("connect4"):
+        if is_solved:
             cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve)
             positions = read_positions()[: arguments.positions]
             measure_solver(trained, positions, cases, part, seconds=seconds, save=save)
