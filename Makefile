@@ -24,10 +24,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu test-ray test-web lint format tidy type stub bench bench-peers readme-table sanitize golden docs docs-serve all clean
+.PHONY: help install demo test test-slow test-gpu test-ray test-ray-slow test-web lint format tidy type stub bench bench-peers readme-table sanitize golden docs docs-serve release-check all clean
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(CORE) ## make .venv with the pinned development tools and windrow itself, editable
 
@@ -109,6 +109,9 @@ docs: $(TOOLS) ## build the documentation into build/site, every link checked
 
 docs-serve: $(TOOLS) ## serve the documentation, and build it again at every change
 	$(PY) -m mkdocs serve $(ARGS)
+
+release-check: $(TOOLS) ## build what a release would upload, and try it in an empty environment
+	$(PY) .ci/release_check.py $(ARGS)
 
 all: lint type test ## what CI runs
 
