@@ -68,6 +68,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "peers_tree": Benchmark(what="trees alone, beside others' trees", about_s=80, needs=("the peers",)),
     "peers": Benchmark(what="searches with a network, beside others'", about_s=120, needs=("torch", "the peers")),
     "learner": Benchmark(what="training steps", about_s=300, needs=("torch",)),
+    "training": Benchmark(what="three minutes of training on the CPU", about_s=290, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),
     "tensor": Benchmark(what="whole searches on the GPU", about_s=150, needs=("a GPU",)),
     "tensor_training": Benchmark(what="training on the GPU for two minutes", about_s=200, needs=("a GPU",)),
@@ -100,6 +101,7 @@ SUITES: Mapping[str, Suite] = {
         benchmarks=("tensor", "tensor_training"),
         limit_s=295,
     ),
+    "training": Suite(what="how strong three minutes of training make a player", benchmarks=("training",)),
     "services": Suite(
         what="Ray, the protocols and the page",
         benchmarks=("ray_engine", "scaling", "protocols", "web"),
@@ -119,6 +121,7 @@ def _has_gpu() -> bool:
 NEEDS: Mapping[str, tuple[Callable[[], bool], str]] = {
     "two cores": (lambda: num_cores() > 1, "there is one core only"),
     "torch": (_module("torch"), 'pip install "windrow[torch]"'),
+    "safetensors": (_module("safetensors"), 'pip install "windrow[train]"'),
     "numba": (_module("numba"), 'pip install "windrow[numba]"'),
     "OpenSpiel": (_module("pyspiel"), 'pip install "windrow[openspiel]"'),
     "Ray": (_module("ray"), 'pip install "windrow[ray]"'),

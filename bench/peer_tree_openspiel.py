@@ -1,7 +1,9 @@
 """OpenSpiel's part in peers_tree.py, on one core, one position after another, in two ways.
 
-python     its MCTS in Python, with an evaluator that looks at nothing
-c++        its MCTS in C++, with one random game as the value of a leaf: it has no evaluator that costs less
+    python     its MCTS in Python, with an evaluator that looks at nothing
+    c++        its MCTS in C++, with one random game as the value of a leaf: it has no evaluator that costs less
+
+Both choose by PUCT and do not solve.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class NullEvaluator(mcts.Evaluator):
 
 
 def make_bot(game: Any, way: str | None, num_simulations: int) -> Any:
-    """Of one of the ways; both choose by PUCT and do not solve."""
+    """Of one of the ways."""
     if way == "python":
         return mcts.MCTSBot(
             game,

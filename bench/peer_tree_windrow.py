@@ -4,6 +4,8 @@
     one by one             one position after another, one leaf at a time; the evaluator looks at nothing
     rollouts together      all positions at once, with one random game as the value of a leaf
     rollouts one by one    the same, one position after another, one leaf at a time
+
+Positions are the same in all of them.
 """
 
 from __future__ import annotations

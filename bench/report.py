@@ -131,7 +131,8 @@ def print_figures(figures: Sequence[Figure]) -> None:
         for figure in figures
         if figure.target
     ]
-    print_table("Targets", ("figure", "measured", "lowest to highest", "target", "", "how"), rows)
+    if rows:
+        print_table("Targets", ("figure", "measured", "lowest to highest", "target", "", "how"), rows)
 
 
 def write_json(path: Path, figures: Sequence[Figure], **more: Any) -> None:

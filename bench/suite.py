@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import math
 import os
 import resource
@@ -48,7 +49,10 @@ def main() -> int:
     parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
     arguments = parser.parse_args()
     if arguments.list:
-        print_catalog()
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(catalog(), indent=2) + "\n", encoding="utf-8")
+        else:
+            print_catalog()
         return 0
     if not arguments.names:
         parser.error(f"name a suite ({', '.join(SUITES)}) or benchmarks; --list tells what they are")
@@ -56,7 +60,11 @@ def main() -> int:
         if name not in SUITES and name not in BENCHMARKS:
             near = difflib.get_close_matches(name, [*SUITES, *BENCHMARKS], n=1)
             parser.error(f"there is no suite or benchmark {name!r}{f': {near[0]!r}?' if near else ''}; see --list")
-    return run(arguments)
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was measured before is written", file=sys.stderr)
+        return 130
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -134,6 +142,20 @@ def run_benchmark(name: str, *, is_smoke: bool) -> tuple[list[Figure], dict[str,
             return [], {**record, "exit_status": status or 1}
         figures = [Figure.from_dict({**figure.to_dict(), "benchmark": name}) for figure in read_figures(file)]
     return figures, record
+
+
+def catalog() -> dict[str, Any]:
+    """Suites and benchmarks as plain values."""
+    return {
+        "suites": {
+            name: {"what": suite.what, "about_s": suite.about_s, "benchmarks": list(suite.benchmarks)}
+            for name, suite in SUITES.items()
+        },
+        "benchmarks": {
+            name: {"what": one.what, "about_s": one.about_s, "missing": missing(name)}
+            for name, one in BENCHMARKS.items()
+        },
+    }
 
 
 def print_catalog() -> None:
