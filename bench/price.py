@@ -8,6 +8,7 @@ of the docs from it.
     python bench/price.py --network connect4=runs/connect4 --network othello=runs/othello --out price_raw.json
     python bench/price.py --network connect4=runs/connect4 --quick --out /tmp/quick.json
     python bench/price.py --network gomoku9=runs/gomoku9 --seconds 200 --simulations 400 --out price_raw.json
+    python bench/price.py --network gomoku9=runs/gomoku9 --seconds 0 --calls 8 --out calls.json  # rows per call only
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from time import perf_counter
 from typing import Any
 
 from machine import facts
+from price_calls import measure_calls
 from price_cases import CURVE, LEAVES, SIMULATIONS, match_panels, solver_cases
 from price_matches import balanced_openings, measure_matches
 from price_players import Trained
@@ -32,6 +34,7 @@ from price_solver import measure_solver
 from windrow import make_game
 
 QUICK = {
+    "calls": 1,
     **{"simulations": (100,), "leaves": (4, 16), "curve": (25, 50, 100, 200)},
     **{"positions": 100, "pairs": 4, "passes": 1},
 }
@@ -61,6 +64,7 @@ def read_arguments() -> argparse.Namespace:
     add("--seed", type=int, default=1, metavar="N", help="of the openings (1)")
     add("--backend", default="auto", metavar="NAME", help="what runs the network (auto)")
     add("--cache-gb", type=float, metavar="GB", help="for evaluations (a third of the spare memory)")
+    add("--calls", type=int, default=0, metavar="N", help="positions to count the rows of network calls in (none)")
     add("--quick", action="store_true", help="a smoke run: figures of no worth")
     arguments = parser.parse_args()
     if arguments.quick:
@@ -86,6 +90,7 @@ def main() -> None:
         trained = Trained(Path(path), backend=arguments.backend, cache_bytes=cache_bytes)
         print(f"\n{name}: {trained.label}; {trained.evaluator.choice.splitlines()[0]}", flush=True)
         networks[name] = trained.label
+        cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve)
         is_solved = trained.game == make_game("connect4")
         limits = ("positions",) if is_solved else ("pairs", "passes", "seed")
         setup = {"network": trained.label, **{limit: getattr(arguments, limit) for limit in limits}}
@@ -98,15 +103,15 @@ def main() -> None:
             whole.write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
             os.replace(whole, arguments.out)
 
-        if is_solved:
-            cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve)
+        if seconds > 0 and is_solved:
             positions = read_positions()[: arguments.positions]
             measure_solver(trained, positions, cases, part, seconds=seconds, save=save)
-        else:
+        elif seconds > 0:
             passes = arguments.passes
             openings = balanced_openings(trained, passes * arguments.pairs, seed=arguments.seed)
             panels = match_panels(arguments.simulations, arguments.leaves, arguments.pairs, num_passes=passes)
             measure_matches(trained, openings, panels, part, seconds=seconds, save=save)
+        measure_calls(trained, cases if arguments.calls else (), part, num_positions=arguments.calls, save=save)
         trained.close()
         del trained
     if arguments.rows is not None:

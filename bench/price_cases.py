@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 SIMULATIONS = (100, 400, 1600)
 LEAVES = (2, 4, 8, 16, 32, 64)
-CURVE = (25, 50, 100, 200, 400, 800, 1600, 3200)
+CURVE = (6, 12, 25, 50, 100, 200, 400, 800, 1600, 3200)
 """Budgets with which one leaf at a time is measured, to say what another number of leaves is worth."""
-FRACTIONS = (2, 4, 8)
+FRACTIONS = (2, 4, 8, 16)
 """In matches one leaf at a time with these parts of the budget says the same."""
 RULES = (
     ("visits", "share"),

@@ -61,20 +61,22 @@ class Trained:
         settings = {key: trained_with[key] for key in _AS_TRAINED if key in trained_with}
         # With every core taken by trees the GPU's driver waits for one.
         threads = max(1, num_cores() - num_cores() // 4) if self.evaluator.device == "cuda" else None
-        self._config = SearchConfig(engine="vectorized", num_threads=threads, max_batch=max_batch, **settings)
+        self._config = SearchConfig(num_threads=threads, max_batch=max_batch, **settings)
         self._cache = PredictionCache(spare_memory() // 3 if cache_bytes is None else cache_bytes)
         self.counts = Counts()
 
-    def search(self, case: Case, *, engine: str | None = None, has_cache: bool = True) -> Search:
-        """A search as the case says."""
+    def search(self, case: Case, *, engine: str = "vectorized", evaluator: Any = None) -> Search:
+        """A search as the case says; with another evaluator, without the cache."""
         config = self._config.replace(
             num_simulations=case.simulations,
             in_flight=case.in_flight,
             on_collision=case.on_collision,
             leaves_per_tree=case.leaves,
-            **({} if engine is None else {"engine": engine}),
+            engine=engine,
         )
-        return Search(self.game, self.evaluator, config, cache=self._cache if has_cache else None)
+        if evaluator is not None:
+            return Search(self.game, evaluator, config)
+        return Search(self.game, self.evaluator, config, cache=self._cache)
 
     def choose(self, search: Search, states: Sequence[Any]) -> list[int]:
         """The most visited move in every position."""

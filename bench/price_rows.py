@@ -1,6 +1,7 @@
 """From what `bench/price.py` has counted to its results: a row per game, budget, rule and number of leaves.
 
     python bench/price_rows.py price_raw.json     # writes src/windrow/play/data/price_of_batching.json
+    python bench/price_rows.py price_raw.json calls.json     # what the first file lacks is taken from the others
 
 `windrow tune` reads the rows, `bench/price_report.py` draws and prints them.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,28 @@ def make_results(raw: Mapping[str, Any]) -> dict[str, Any]:
         if "kept" in part:
             rows += _solver_rows(name, part)
             one_leaf_rows += _solver_curve(name, part)
-        else:
+        elif "points" in part:
             rows += _match_rows(name, part)
             one_leaf_rows += _match_curve_rows(name, part)
+    for row in rows:
+        key = Case(*(row[field] for field in ("simulations", "in_flight", "on_collision", "leaves"))).key
+        found = raw["networks"][row["game"]].get("calls", {}).get(key)
+        if row["leaves"] == 1:
+            row["rows_per_call"] = 1.0
+        elif found is not None:
+            row["rows_per_call"] = round(found["rows"] / found["calls"], 2)
     return {"source": raw["source"], "rows": rows, "one_leaf": one_leaf_rows}
+
+
+def merge(raws: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first, with what only the others have."""
+    whole = raws[0]
+    for raw in raws[1:]:
+        for name, part in raw["networks"].items():
+            whole["networks"].setdefault(name, part)
+            for key, value in part.items():
+                whole["networks"][name].setdefault(key, value)
+    return whole
 
 
 def write_rows(raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -213,10 +232,11 @@ def _itself(case: Case) -> Equal:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("raw", type=Path, help="what bench/price.py has written")
+    parser.add_argument("raw", type=Path, nargs="+", help="what bench/price.py has written")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="the package's own data by default")
     arguments = parser.parse_args()
-    results = write_rows(json.loads(arguments.raw.read_text(encoding="utf-8")), arguments.out)
+    raw = merge([json.loads(path.read_text(encoding="utf-8")) for path in arguments.raw])
+    results = write_rows(raw, arguments.out)
     print(f"{len(results['rows'])} rows in {arguments.out}")
 
 

@@ -121,8 +121,8 @@ def test_cases_come_by_worth() -> None:
     played = {
         (case.key, panel.simulations, pair) for panel in panels for case in panel.challengers for pair in panel.pairs
     }
-    # One leaf with a half, a quarter and an eighth of the budget plays beside all rules and numbers of leaves.
-    assert len(played) == (20 + 20 + 10) * (len(RULES) * len(LEAVES) + 3)
+    # One leaf with four smaller budgets plays beside all rules and numbers of leaves.
+    assert len(played) == (20 + 20 + 10) * (len(RULES) * len(LEAVES) + 4)
     assert panels[0].title == "400 simulations, visits share, 2,4,8,16,32,64 leaves"
     assert panels[0].pairs == range(10)
 
