@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 _WIDTH, _HEIGHT = 262, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 10, 26, 24
-_HEAD, _FOOT = 64, 26
+_HEAD, _FOOT = 84, 28
 _COUNTS = (1, *LEAVES)
 _STYLE = """
   text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f }
@@ -45,6 +45,7 @@ class Measure:
     title: of the whole drawing.
     value: of a row, with the ends of its error bar.
     label: of a value at the axis.
+    across, across_title: what the value is drawn against, None where that was not measured; in words.
     shares_axis: whether all charts have the same axis, else those of a game.
     """
 
@@ -52,6 +53,8 @@ class Measure:
     caption: str
     value: Callable[[Row], tuple[float, float, float]]
     label: Callable[[str, float], str]
+    across: Callable[[Row], float | None]
+    across_title: str
     shares_axis: bool = False
 
 
@@ -74,12 +77,16 @@ STRENGTH = Measure(
     "Difference to one leaf at a time with the same simulations; bars are one standard error.",
     strength,
     lambda metric, value: f"{value:+g}" if value else ("0 Elo" if metric == "match" else "0 points"),
+    lambda row: row["leaves"],
+    "leaves in flight (leaves_per_tree)",
 )
 WORTH = Measure(
-    "What a budget is worth with several leaves in flight",
-    "Simulations, one leaf at a time, of equal strength, as a share of those made; bars hold 68 %.",
+    "What a budget is worth, against what batching within a tree gives",
+    "Simulations, one leaf at a time, of equal strength, as a share of those made; bars hold the truth with 68 %.",
     worth,
     lambda _, value: f"{100 * 2.0**value:.3g} %",
+    lambda row: row.get("rows_per_call"),
+    "rows of a network call, on average (for leaves_per_tree 1 to 64)",
     shares_axis=True,
 )
 
@@ -101,7 +108,8 @@ def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]
             shown = [row for row in own if row["simulations"] == budget]
             place = f"translate({8 + column * _WIDTH} {_HEAD + line * _HEIGHT})"
             title = f"{titles[game]}, {budget:,} simulations"
-            panels.append(tag("g", _draw_panel(shown, measure, low, high, title), transform=place))
+            panel = _draw_panel(shown, own[0]["metric"], measure, low, high, title)
+            panels.append(tag("g", panel, transform=place))
     drawing = tag(
         "svg",
         tag("title", measure.title),
@@ -109,9 +117,9 @@ def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]
         tag("rect", class_="ground", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=8),
         tag("text", measure.title, class_="title", x=16, y=24),
         tag("text", measure.caption, class_="small", x=16, y=42),
-        _legend(width),
+        _legend(),
         panels,
-        tag("text", "leaves in flight (leaves_per_tree)", x=width / 2, y=height - 10, text_anchor="middle"),
+        tag("text", measure.across_title, x=width / 2, y=height - 10, text_anchor="middle"),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",
         width=width,
@@ -130,8 +138,8 @@ def _limits(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]
     return ticks[0], ticks[-1]
 
 
-def _draw_panel(rows: Sequence[Row], measure: Measure, low: float, high: float, title: str) -> Html:
-    def x(leaves: int, shift: float = 0.0) -> float:
+def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, high: float, title: str) -> Html:
+    def x(leaves: float, shift: float = 0.0) -> float:
         step = (_WIDTH - _LEFT - _RIGHT - 16) / (len(_COUNTS) - 1)
         return round(_LEFT + 8 + log2(leaves) * step + shift, 1)
 
@@ -140,7 +148,6 @@ def _draw_panel(rows: Sequence[Row], measure: Measure, low: float, high: float, 
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
     parts: list[Html] = [tag("text", title, class_="panel", x=_LEFT, y=_TOP - 9)]
-    metric = rows[0]["metric"] if rows else ""
     for value in nice_ticks(low, high):
         kind = "base" if value == 0 else "grid"
         parts.append(tag("line", class_=kind, x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(value), y2=y(value)))
@@ -148,18 +155,19 @@ def _draw_panel(rows: Sequence[Row], measure: Measure, low: float, high: float, 
         parts.append(tag("text", label, class_="small", x=_LEFT - 5, y=y(value) + 4, text_anchor="end"))
     bottom = _HEIGHT - _BOTTOM + 15
     parts += [tag("text", str(count), class_="small", x=x(count), y=bottom, text_anchor="middle") for count in _COUNTS]
-    if not rows:
+    known = [row for row in rows if measure.across(row) is not None]
+    if not known:
         parts.append(tag("text", "not measured", class_="small", x=_WIDTH / 2, y=_HEIGHT / 2, text_anchor="middle"))
     for number, (in_flight, on_collision) in reversed(list(enumerate(RULES))):
         own = sorted(
-            (row for row in rows if (row["in_flight"], row["on_collision"]) == (in_flight, on_collision)),
+            (row for row in known if (row["in_flight"], row["on_collision"]) == (in_flight, on_collision)),
             key=lambda row: row["leaves"],
         )
         if len(own) < 2:
             continue
         # Side by side, so that no error bar hides another.
         shift, kind = 2.2 * (number - 2.5), f"{in_flight} {on_collision}"
-        places = [(x(row["leaves"], shift if row["leaves"] > 1 else 0.0), measure.value(row)) for row in own]
+        places = [(x(measure.across(row) or 1, shift if row["leaves"] > 1 else 0.0), measure.value(row)) for row in own]
         line = "M" + "L".join(f"{place} {y(value[0])}" for place, value in places)
         parts.append(tag("path", class_=f"line {kind}", d=line))
         for place, (value, from_, to) in places[1:]:
@@ -168,11 +176,10 @@ def _draw_panel(rows: Sequence[Row], measure: Measure, low: float, high: float, 
     return join(parts)
 
 
-def _legend(width: int) -> Html:
+def _legend() -> Html:
     parts: list[Html] = []
     for number, (in_flight, on_collision) in enumerate(RULES):
-        left, y = width - 330 + number % 3 * 110, 22 + number // 3 * 18
-        kind = f"{in_flight} {on_collision}"
+        left, y, kind = 16 + number * 124, 64, f"{in_flight} {on_collision}"
         parts.append(tag("line", class_=f"line {kind}", x1=left, x2=left + 24, y1=y - 4, y2=y - 4))
         parts.append(tag("circle", class_=f"dot {kind}", cx=left + 12, cy=y - 4, r=2.6))
         parts.append(tag("text", f"{in_flight}, {on_collision}", x=left + 30, y=y))

@@ -73,7 +73,7 @@ def default_table(rows: Sequence[Row]) -> str:
 
 
 def rules_table(rows: Sequence[Row]) -> str:
-    """All rules: what a budget is worth, by number of leaves."""
+    """All rules: what a budget is worth, and the rows of a network call, by number of leaves."""
     header = ["simulations", "in flight", "collision", *(f"K = {count}" for count in LEAVES)]
     lines: list[list[str]] = []
     for budget in SIMULATIONS:
@@ -128,7 +128,10 @@ def show_worth(row: Row, *, is_short: bool = False) -> str:
     share, low, high = (100 * row[name] / row["simulations"] for name in names)
     is_small = share < 100
     sign = "" if not row["is_bound"] else "≤ " if is_small else "≥ "
-    return f"{sign}{share:.0f} %" if is_short else f"{sign}{share:.0f} % ({low:.0f} to {high:.0f})"
+    if not is_short:
+        return f"{sign}{share:.0f} % ({low:.0f} to {high:.0f})"
+    rows = f" · {row['rows_per_call']:.1f}" if "rows_per_call" in row else ""
+    return f"{sign}{share:.0f} %{rows}"
 
 
 def percent(share: float, error: float) -> str:
