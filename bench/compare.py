@@ -9,6 +9,7 @@ hold from machine to machine; rates and times only on the same one.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,11 +45,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     arguments = parser.parse_args()
     rows = compare(read_figures(arguments.first), read_figures(arguments.second))
     if not rows:
         print("the files have no figure in common", file=sys.stderr)
         return 1
+    if arguments.json:
+        keys = ("figure", "first", "first_spread", "second", "second_spread", "second_by_first", "is_reproduced")
+        print(json.dumps({"figures": [dict(zip(keys, row, strict=True)) for row in rows]}, indent=2))
+        return 0
     header = ("figure", "first", "spread", "second", "spread", "second by first", "reproduced")
     print_table(f"{arguments.first} and {arguments.second}", header, rows)
     count = sum(row[-1] == "yes" for row in rows)

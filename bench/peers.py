@@ -2,7 +2,7 @@
 
 Connect-4, 64 games at once, 64 simulations a move, the 64-channel 5-block ResNet of resnet.py with the same random
 weights everywhere: answers of all programs for the same positions are compared before anything is measured. Every
-program searches the positions before the first six moves of the same games, with fresh trees and without a cache.
+program searches the positions before the first four moves of the same games, with fresh trees and without a cache.
 
     windrow        vectorized engine, the backend that "auto" takes, all cores
     windrow, f32   the same with nothing of reduced precision allowed, as the others compute
@@ -48,7 +48,7 @@ from resnet import make_resnet
 import windrow
 
 NUM_GAMES = 64
-NUM_PLIES = 6
+NUM_PLIES = 4
 NUM_SIMULATIONS = 64
 NUM_ROUNDS = 5
 MIN_SHARE = 0.93

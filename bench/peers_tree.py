@@ -43,7 +43,7 @@ import windrow
 NUM_GAMES = 64
 NUM_PLIES = 4
 BUDGETS = (64, 400)
-NUM_ROUNDS = 7
+NUM_ROUNDS = 5
 OURS = {
     "windrow": "together",
     "windrow, one by one": "one by one",

@@ -7,24 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli import engines
+from windrow.cli import engines, suites
 from windrow.cli.evaluation import folded_network, make_evaluator, network_label
-from windrow.cli.measure import different_positions, network_rate, profile_search
+from windrow.cli.measure import profile_search
 from windrow.cli.options import GameArgument, JsonOption, NetOption, examples
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
+from windrow.tune.network import different_positions, network_rate
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="Measure this machine: the search against its network, engines and backends against each other.",
+        help="Measure this machine: the reference benchmark, and single questions about your game and network.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         epilog=examples(
-            "windrow bench search", "windrow bench engines --trees 256", "windrow bench backends --net 32x3 --batch 256"
+            "windrow bench suite quick",
+            "windrow bench search",
+            "windrow bench engines --trees 256",
+            "windrow bench backends --net 32x3 --batch 256",
         ),
     )
     group.command(
@@ -44,6 +48,7 @@ def register(app: typer.Typer) -> None:
         ),
     )(backends)
     engines.register(group)
+    suites.register(group)
     app.add_typer(group, name="bench")
 
 

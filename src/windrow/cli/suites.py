@@ -1,0 +1,128 @@
+"""`windrow bench suite` and its like: the reference benchmark, whose programs are in bench/.
+
+They are scripts, run one by one in processes of their own, and none of them is imported here. A checkout has them in
+bench/; a wheel has the same files as data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import windrow
+from windrow.cli.options import JsonOption, examples
+from windrow.cli.output import print_json, print_table, stdout
+from windrow.errors import WindrowError
+
+_COMMAND_VARIABLE = "WINDROW_BENCH_COMMAND"
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands to `windrow bench`."""
+    group.command(
+        "suite",
+        epilog=examples(
+            "windrow bench suite quick # the main figures of this machine, in two minutes",
+            "windrow bench suite cpu --out results # results/cpu.json and results/cpu.md",
+            "windrow bench suite cache backends # single benchmarks",
+            "windrow bench suite cpu --smoke # only see that everything runs",
+        ),
+    )(suite)
+    group.command(
+        "suites",
+        epilog=examples("windrow bench suites # what there is, how long it takes, what is missing for it"),
+    )(suites)
+    group.command(
+        "compare",
+        epilog=examples("windrow bench compare bench/results/cpu.json runs/bench/cpu.json # is it reproduced here?"),
+    )(compare)
+
+
+def suite(
+    names: Annotated[list[str], typer.Argument(help="A suite, or benchmarks: windrow bench suites lists them.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the JSON file and the Markdown page.")] = Path(
+        "runs/bench"
+    ),
+    is_smoke: Annotated[
+        bool, typer.Option("--smoke", help="Only see that it runs: few repeats, figures of no worth.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a suite of the reference benchmark; write its figures as JSON and as a Markdown table."""
+    title = "-".join(names)
+    file, page = out / f"{title}.json", out / f"{title}.md"
+    options = ["--json", str(file), "--markdown", str(page), *(["--smoke"] if is_smoke else [])]
+    command = shlex.join(["windrow", "bench", "suite", *names, *(["--smoke"] if is_smoke else [])])
+    code = _run("suite", *names, *options, is_quiet=as_json, command=command)
+    if as_json and file.exists():
+        print_json(json.loads(file.read_text(encoding="utf-8")))
+    if code:
+        raise typer.Exit(code)
+
+
+def suites(as_json: JsonOption = False) -> None:
+    """List the suites and benchmarks, and what is missing for them here."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "catalog.json"
+        if code := _run("suite", "--list", "--json", str(file)):
+            raise typer.Exit(code)
+        catalog: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if as_json:
+        print_json(catalog)
+        return
+    rows = [(name, _duration(one["about_s"]), one["what"]) for name, one in catalog["suites"].items()]
+    print_table(("suite", "takes about", "<what"), rows, title="windrow bench suite NAME")
+    stdout().print()
+    by_suite = {
+        name: [suite for suite, one in catalog["suites"].items() if name in one["benchmarks"]]
+        for name in catalog["benchmarks"]
+    }
+    rows = [
+        (name, _duration(one["about_s"]), ", ".join(by_suite[name]), one["what"], one["missing"] or "")
+        for name, one in catalog["benchmarks"].items()
+    ]
+    print_table(("benchmark", "takes about", "<in", "<what", "<missing here"), rows)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A JSON file of a suite.")],
+    second: Annotated[Path, typer.Argument(help="Another of the same suite.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say which figures of one run another has reproduced within their spreads."""
+    for file in (first, second):
+        if not file.is_file():
+            raise WindrowError(f"there is no file {file}: windrow bench suite writes such files")
+    if code := _run("compare", str(first), str(second), *(["--json"] if as_json else [])):
+        raise typer.Exit(code)
+
+
+def programs() -> Path:
+    """The folder of the benchmarks: bench/ of a checkout, or its copy in a wheel."""
+    package = Path(windrow.__file__).parent
+    for folder in (package / "_bench", package.parent.parent / "bench"):
+        if (folder / "suite.py").is_file():
+            return folder
+    raise WindrowError(
+        "this installation has no benchmarks: clone the repository, and run windrow bench suite from an editable "
+        "install of it, or python bench/suite.py"
+    )
+
+
+def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "") -> int:
+    """Run one of the programs; its exit code. `is_quiet` keeps stdout for others."""
+    environment = {**os.environ, **({_COMMAND_VARIABLE: command} if command else {})}
+    line = [sys.executable, str(programs() / f"{program}.py"), *arguments]
+    return subprocess.run(line, env=environment, stdout=sys.stderr if is_quiet else None, check=False).returncode
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{-(-seconds // 60):.0f} min"
