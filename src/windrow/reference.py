@@ -32,22 +32,35 @@ def _stack(rows: list[Any]) -> Any:
 
 @dataclass(eq=False)
 class Node:
-    """A position. N, W and I of its edges; `visits` is N(s) = 1 + sum of N, or 0 while it has no evaluation."""
+    """A position with n legal actions, and what is known of it.
+
+    state, to_play, actions: the position, who is to move in it, and what is legal, ascending.
+    value: the evaluation, for the player to move; for player 0 if the game is over.
+    value_sum: the evaluation and all that came through, for the player to move.
+    values: [players] the evaluation, or the result, by player.
+    visits: N(s) = 1 + the sum of N, or 0 while it has no evaluation.
+    is_waiting: whether it is selected and not evaluated yet.
+    prior, clean_prior: [n] float32 P, and the same before root noise.
+    edge_visits: [n] N.
+    edge_value_sums: [n] float64 W, for the player to move here.
+    edges_in_flight: [n] I.
+    children: by edge; by outcome if chance is to move.
+    """
 
     state: Any
     to_play: int
     actions: list[int]
-    value: float = 0.0  # the evaluation, for the player to move; for player 0 if the game is over
-    value_sum: float = 0.0  # the evaluation and all that came through, for the player to move
-    values: Any = None  # [players] the evaluation, or the result, by player
+    value: float = 0.0
+    value_sum: float = 0.0
+    values: Any = None
     visits: int = 0
     is_waiting: bool = False
-    prior: Any = None  # [n] float32
-    clean_prior: Any = None  # the same before root noise
-    edge_visits: Any = None  # N [n]
-    edge_value_sums: Any = None  # W [n] float64, for the player to move here
-    edges_in_flight: Any = None  # I [n]
-    children: dict[int, Node] = field(default_factory=dict[int, "Node"])  # by edge; by outcome if chance is to move
+    prior: Any = None
+    clean_prior: Any = None
+    edge_visits: Any = None
+    edge_value_sums: Any = None
+    edges_in_flight: Any = None
+    children: dict[int, Node] = field(default_factory=dict[int, "Node"])
 
 
 class ReferenceSearch:

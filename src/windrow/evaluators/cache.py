@@ -40,8 +40,11 @@ class CacheStats:
     """What a cache has done since it was made."""
 
     hits: int
+    """Questions that were answered."""
     misses: int
+    """Questions that were not."""
     insertions: int
+    """Answers that were remembered."""
     evictions: int
     """Entries that had to go."""
     second_chances: int
@@ -49,6 +52,7 @@ class CacheStats:
     mistaken: int
     """Entries found in the right place that another position had left there; not used."""
     entries: int
+    """Answers that are remembered now."""
     bytes: int
     """Memory in use, at most `max_bytes`."""
 

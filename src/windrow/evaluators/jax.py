@@ -63,14 +63,14 @@ class JaxEvaluator(Evaluator):
         self._version += 1
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory that XLA reads without copying it."""
+        """Memory of this shape that XLA reads without copying it."""
         count = int(np.prod(shape))
         memory = np.empty(count + _ALIGNMENT // 4, np.float32)
         start = (-memory.ctypes.data % _ALIGNMENT) // 4
         return memory[start : start + count].reshape(shape)
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Evaluate K positions; blocks."""
+        """Evaluate K positions: logits [K, A], values [K] or [K, 1]; blocks."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> _Dispatched:

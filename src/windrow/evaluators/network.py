@@ -56,7 +56,7 @@ class NetworkEvaluator(Evaluator):
         return self._runner.pipeline
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory for observations from which the backend reads fastest."""
+        """Memory of this shape for observations, from which the backend reads fastest."""
         return self._runner.allocate(shape)
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:

@@ -44,6 +44,7 @@ class Done:
     """An evaluation that was there at once."""
 
     evaluation: Evaluation
+    """Logits [K, A] and values [K] or [K, players], for the player to move, or with that player first."""
 
     def result(self) -> Evaluation:
         """The evaluation."""
@@ -120,7 +121,7 @@ class Pipelined(Protocol):
         ...
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory for observations from which this evaluator reads fastest (pinned, for a GPU)."""
+        """Memory of this shape for observations, from which this evaluator reads fastest (pinned, for a GPU)."""
         ...
 
 

@@ -14,10 +14,13 @@ class ActorStats:
     actor: int
     """Its place in the fleet."""
     pid: int = 0
+    """Of its process."""
     node_id: str = ""
+    """Ray's name of the node it is on."""
     is_alive: bool = True
     """Whether it answered. If not, everything below is empty."""
     was_restarted: bool = False
+    """Whether it died and was started again."""
     versions: dict[str, int] = field(default_factory=dict[str, int])
     """By model, the version of its weights."""
     errors: int = 0

@@ -12,12 +12,15 @@ class ServerStats:
     batches: int = 0
     """Calls of an evaluator."""
     rows: int = 0
+    """Positions evaluated."""
     places: int = 0
     """Rows that the requests in those batches had room for."""
     requests: int = 0
+    """Questions of clients; several may be joined in a batch."""
     queued_rows: int = 0
     """Rows that waited when a batch was sent, those it left behind included, summed over batches."""
     max_queued_rows: int = 0
+    """The most rows that waited when a batch was sent."""
     wait_s: float = 0.0
     """From the posting of a request to its batch, summed over requests."""
     inference_s: float = 0.0
@@ -52,7 +55,9 @@ class ClientStats:
     """The same, of one client's requests."""
 
     requests: int = 0
+    """Questions it asked."""
     rows: int = 0
+    """Positions in them."""
     wait_s: float = 0.0
     """From posting a request to its batch."""
     inference_s: float = 0.0

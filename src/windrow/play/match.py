@@ -62,17 +62,22 @@ class MatchResult:
     """
 
     game: CoreGame
+    """What was played."""
     player_a: str
+    """Name of the first player."""
     player_b: str
+    """Name of the other."""
     games: tuple[MatchGame, ...]
     pairs: tuple[int, int, int, int, int]
     elo: float
     elo_error: float
     los: float
     stopped_by: StoppedBy
+    """What ended the match: all games were played, the test was sure, or someone stopped it."""
     test: str
     """The sequential test in words; empty if there was none."""
     seed: int
+    """Key of the openings and of all that is random in the match."""
 
     @property
     def wins(self) -> int:

@@ -43,6 +43,7 @@ class Player(Protocol):
     """Chooses moves in many games at once."""
 
     name: str
+    """What tables call it."""
 
     def choose(self, states: Sequence[State]) -> list[int]:
         """One legal action per state; a player is to move in each."""

@@ -41,6 +41,7 @@ class SolvedPosition:
     """
 
     state: State
+    """The position."""
     phase: str
     results: dict[int, int]
 
@@ -82,7 +83,9 @@ class SolvedScore:
     """How many of a player's moves kept the theoretical result, by phase and overall."""
 
     player: str
+    """Its name."""
     phases: dict[str, Share]
+    """By how many stones were on the board."""
 
     @property
     def overall(self) -> Share:

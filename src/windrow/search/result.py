@@ -23,6 +23,9 @@ class SearchResult:
     prior: [A] the evaluator's policy, with the root's noise if there was any; uniform while there is none.
     q: [A] mean value of each action for the player to move; 0 where it was never tried.
     value: mean value of the position for the player to move.
+    game: whose position it is; with a game of your own class, that.
+    state: the position.
+    temperature: of `policy`, as the config says.
     player_values: [players] the same for every player, if one value does not say it all; see `values`.
     principal_variation: the most visited line, as actions; it ends where chance is to move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.

@@ -39,6 +39,7 @@ class SearchStats:
     """What ended it: "budget" (all simulations done), "time", "memory" (at least one tree used up its share), "stop"
     (`Search.stop`), or "running" for a partial result."""
     num_trees: int
+    """Trees that were grown."""
     leaves_per_tree: int
     """K in force."""
     pipeline: int
@@ -47,6 +48,7 @@ class SearchStats:
     """Threads that grew trees, in one process."""
 
     simulations: int
+    """Done in this run, over all trees."""
     nn_batches: int
     """Calls of the evaluator."""
     nn_positions: int
@@ -60,9 +62,9 @@ class SearchStats:
     batch_fill: float
     """Rows evaluated as a share of the rows that the batches had room for."""
     collisions: int
-    """Selections that met a leaf already waiting."""
+    """Selections that met a leaf already waiting. The tensor engine does not count them."""
     terminal_hits: int
-    """Simulations that ended in a finished game."""
+    """Simulations that ended in a finished game; in the tensor engine, those that no chance came before."""
     max_depth: int
     """Moves from the root to the deepest leaf."""
     mean_depth: float
@@ -73,12 +75,15 @@ class SearchStats:
     """Memory those nodes occupy."""
 
     select_s: float
-    """In the multiprocess engine, what is done by workers is summed over them."""
+    """Seconds that went into walking down trees. In the multiprocess engine, what workers do is summed over them."""
     encode_s: float
+    """Seconds that went into writing observations."""
     evaluate_s: float
-    """Seconds this thread spent in the evaluator or waiting for it."""
+    """Seconds this thread spent in the evaluator or waiting for it; in the tensor engine, in the whole search."""
     complete_s: float
+    """Seconds that went into expanding and backing up."""
     total_s: float
+    """Seconds from the call of `run` to its result."""
 
     num_workers: int = 0
     """Worker processes that grew trees."""
@@ -86,9 +91,11 @@ class SearchStats:
     """Workers, or inference actors, that died and were replaced; what those had evaluated for nothing is counted in
     `nn_positions`."""
     workers: tuple[WorkerStats, ...] = ()
+    """What each worker process did, in the multiprocess engine."""
     queue_depth: float = 0.0
     """Rows that waited for evaluation when a batch was sent, on average; those of the batch included."""
     max_queue_depth: int = 0
+    """The most rows that waited."""
     server_idle_s: float = 0.0
     """Seconds in which the evaluator had nothing to do."""
     actors: tuple[LinkStats, ...] = ()

@@ -34,8 +34,11 @@ class TensorHashEvaluator(nn.Module):
     """
 
     seed_word: Tensor
+    """[1] int64: the seed, mixed."""
     actions: Tensor
+    """[A] int64: a word for each action."""
     weights: Tensor
+    """[num_floats] int64: an odd factor for each number of an observation."""
 
     def __init__(self, num_actions: int, num_floats: int, seed: int = 0) -> None:
         super().__init__()

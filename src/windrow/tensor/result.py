@@ -31,13 +31,19 @@ class TensorResult:
 
     visits: Tensor
     value_sum: Tensor
-    raw_prior: Tensor  # [B, A] float32, -1 where illegal
-    node_sum: Tensor  # [B] float64
-    node_visits: Tensor  # [B] int32, N(s)
-    visits_before: Tensor  # [B] int32, the same when the search began
+    raw_prior: Tensor
+    """[B, A] float32, -1 where illegal."""
+    node_sum: Tensor
+    """[B] float64: the evaluation and all that came through, for the player to move."""
+    node_visits: Tensor
+    """[B] int32: N(s)."""
+    visits_before: Tensor
+    """[B] int32: the same when the search began."""
     num_simulations: int
+    """The budget of each tree."""
     is_bad: Tensor
     temperature: float
+    """Of `policy`."""
     is_overdrawn: Tensor | None = None
     improved_policy: Tensor | None = None
     chosen_action: Tensor | None = None

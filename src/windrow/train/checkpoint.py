@@ -61,7 +61,7 @@ class LoadedModel:
 class SavedTraining(NamedTuple):
     """All that a run needs to go on.
 
-    learner_state: for `Learner.load_state`.
+    learner_state: for `Learner.load_state`, tensors of the shape of the weights they belong to.
     counters: as they were saved.
     config: the same.
     metrics: the same.

@@ -101,7 +101,7 @@ class PortableNetwork(Evaluator):
         return self.here.pipeline
 
     def allocate(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        """Memory for observations from which the backend here reads fastest."""
+        """Memory of this shape for observations, from which the backend here reads fastest."""
         return self.here.allocate(shape)
 
     def evaluate(self, observations: Observations) -> Evaluation:

@@ -74,8 +74,11 @@ class IterationReport:
     """One iteration."""
 
     iteration: int
+    """Its number, from 1 on."""
     metrics: dict[str, float]
+    """What `metrics.jsonl` says of it: games, losses, speed, strength."""
     checkpoint: Path | None
+    """The folder of the checkpoint that was saved, if one was."""
 
 
 Event = Callable[[str, dict[str, float]], None]

@@ -61,24 +61,37 @@ class SelfPlayStats:
     """What self-play has done since it was made; all counts only grow."""
 
     games: int = 0
+    """Games that ended."""
     moves: int = 0
+    """Moves of all games, those in progress included."""
     recorded_moves: int = 0
+    """Moves that were searched with the whole budget and are learned from."""
     repeated_games: int = 0
     """Games that were move for move an earlier one."""
     resigned_games: int = 0
+    """Games that were given up."""
     first_player_wins: int = 0
+    """Games that player 0 won."""
     draws: int = 0
+    """Games that nobody won."""
     simulations: int = 0
+    """Over all searches."""
     evaluations: int = 0
     """Nodes expanded, less is evaluated if a cache knew some."""
     nn_batches: int = 0
+    """Calls of the evaluator."""
     nn_positions: int = 0
+    """Rows evaluated."""
     nn_places: int = 0
     """Rows that the batches had room for."""
     select_s: float = 0.0
+    """Seconds that went into walking down trees."""
     encode_s: float = 0.0
+    """Seconds that went into writing observations."""
     evaluate_s: float = 0.0
+    """Seconds in the evaluator, or waiting for it."""
     complete_s: float = 0.0
+    """Seconds that went into expanding and backing up."""
     total_s: float = 0.0
     """Seconds inside `play`."""
 
