@@ -197,7 +197,7 @@ class Learner:
     def state(self) -> dict[str, Tensor]:
         """All that `load_state` needs to go on exactly: a copy, on the CPU, fit for safetensors.
 
-        Names begin with "net." for weights, "exp_avg." and "exp_avg_sq." for AdamW's moments, which have the shape of the
+        Names begin with "net." for weights, "exp_avg." and "exp_avg_sq." for AdamW's moments, of the shape of the
         weights, and "step" counts.
         """
         tensors = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
