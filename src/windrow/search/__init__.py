@@ -3,5 +3,6 @@
 from windrow.search.result import SearchResult
 from windrow.search.search import Search
 from windrow.search.stats import SearchStats
+from windrow.search.tree_picture import draw_tree
 
-__all__ = ["Search", "SearchResult", "SearchStats"]
+__all__ = ["Search", "SearchResult", "SearchStats", "draw_tree"]

@@ -29,12 +29,12 @@ from windrow.games.core_game import ByteGame, CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
 from windrow.search.plan import num_cores
+from windrow.search.trees import describe_node, describe_tree, line_after, name_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
 from windrow.web.positions import Line, read_moves
 from windrow.web.requests import Request
 from windrow.web.thinking import Thinker, ThinkingPool, Wish
-from windrow.web.trees import describe_node, describe_tree, line_after, name_line
 
 SIDES = ("a", "b")
 ENGINES = ("auto", "sequential", "batched", "vectorized")

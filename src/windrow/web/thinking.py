@@ -22,9 +22,9 @@ from windrow.config import SearchConfig
 from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.search import Search, SearchResult
+from windrow.search.trees import node_at
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RefusedError, RequestError
-from windrow.web.trees import node_at
 
 SLICE_S = 0.02
 """How long a search runs before the next one does; also how soon the first numbers are there."""

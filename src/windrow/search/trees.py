@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from windrow.errors import SearchError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE
-from windrow.search import Search
-from windrow.web.limits import RequestError
+from windrow.search.search import Search
 
 _MAX_LINE = 24
 """Moves of a line that are worth reading."""
@@ -26,10 +26,10 @@ def forest_of(search: Search) -> Any:
     return search._forest  # pyright: ignore[reportPrivateUsage]
 
 
-def node_at(search: Search, path: Sequence[int]) -> Any:
-    """The node that `path` leads to from the root; None if it was never reached."""
+def node_at(search: Search, path: Sequence[int], *, tree: int = 0) -> Any:
+    """The node that `path` leads to from the root of a tree; None if it was never reached."""
     forest = forest_of(search)
-    return None if forest is None else forest.node(0, list(path))
+    return None if forest is None else forest.node(tree, list(path))
 
 
 def line_after(search: Search, action: int) -> list[int]:
@@ -54,7 +54,9 @@ def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
     return names
 
 
-def describe_node(search: Search, state: State, path: Sequence[int], *, first: int, count: int) -> dict[str, Any]:
+def describe_node(
+    search: Search, state: State, path: Sequence[int], *, first: int, count: int, tree: int = 0
+) -> dict[str, Any]:
     """One node with some of its moves, the most visited first.
 
     Args:
@@ -63,19 +65,20 @@ def describe_node(search: Search, state: State, path: Sequence[int], *, first: i
         path: moves from there.
         first: moves to leave out, from the most visited on.
         count: moves to show after those.
+        tree: which of the search's trees.
 
     Returns:
         `q` and `value` are for the player to move at the node (player 0 where chance is), those of `moves` too.
 
     Raises:
-        RequestError: the node was never reached.
+        SearchError: the node was never reached.
     """
     game = search.game
     names = name_line(game, state, path)
-    node = node_at(search, path)
+    node = node_at(search, path, tree=tree)
     if node is None:
         where = " ".join(names) or "the root"
-        raise RequestError(f"the tree has no node at {where}: the search has not been there")
+        raise SearchError(f"the tree has no node at {where}: the search has not been there")
     for move in path:
         state = game.apply(state, move)
     is_chance = game.to_play(state) == CHANCE
@@ -95,9 +98,9 @@ def describe_node(search: Search, state: State, path: Sequence[int], *, first: i
     }
 
 
-def describe_tree(search: Search, state: State, path: Sequence[int], *, count: int) -> dict[str, Any]:
+def describe_tree(search: Search, state: State, path: Sequence[int], *, count: int, tree: int = 0) -> dict[str, Any]:
     """The `count` most visited nodes below `path`, each within its parent; children are the most visited first."""
-    root = describe_node(search, state, path, first=0, count=0)
+    root = describe_node(search, state, path, first=0, count=0, tree=tree)
     root["children"] = []
     frontier: list[tuple[int, int, list[int], dict[str, Any]]] = []
     serial = 0
@@ -105,7 +108,7 @@ def describe_tree(search: Search, state: State, path: Sequence[int], *, count: i
     def offer(parent: dict[str, Any], at: State, steps: list[int]) -> None:
         """Put the moves of a node among those that may be shown."""
         nonlocal serial
-        node = node_at(search, steps)
+        node = node_at(search, steps, tree=tree)
         if node is None or node.kind not in ("expanded", "chance"):
             return
         is_chance = search.game.to_play(at) == CHANCE
