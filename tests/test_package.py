@@ -36,6 +36,7 @@ LAYERS = [
     {"nets"},
     {"play"},
     {"train"},
+    {"tune"},
     {"protocols"},
     {"cli", "web"},
     {"__main__"},

@@ -3,14 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+from importlib import import_module
 from numbers import Integral, Real
-from typing import Any, TypeVar, get_args
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
 
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.spelling import explain_unknown
 
 S = TypeVar("S", bound="Settings")
+
+_FILES = {".toml", ".json"}
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """The settings in a TOML or JSON file, as nested dictionaries."""
+    path = Path(path)
+    if path.suffix not in _FILES:
+        raise ConfigError(f"{path} is not a config: its name must end in .toml or .json")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text") from None
+    try:
+        settings: Any = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path} must hold settings by name")
+    return cast("dict[str, Any]", settings)
+
+
+def read_section(path: str | Path, name: str) -> dict[str, Any]:
+    """One table of such a file; empty if there is none."""
+    section = read_file(path).get(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"{path}: [{name}] must be a table of settings, not {section!r:.100}")
+    return cast("dict[str, Any]", section)
+
+
+def _toml() -> Any:
+    try:
+        return import_module("tomllib")
+    except ModuleNotFoundError:  # Python 3.10
+        return import_module("tomli")
 
 
 class Settings:

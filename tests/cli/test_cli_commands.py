@@ -9,9 +9,10 @@ import pytest
 from cli_cases import run, run_json
 
 import windrow
-from windrow.cli.measure import Recorder, different_positions, profile_search
+from windrow.cli.measure import Recorder, profile_search
 from windrow.cli.output import ProgressBar
 from windrow.evaluators import RolloutEvaluator, UniformEvaluator
+from windrow.tune.network import different_positions
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from windrow.errors import WindrowError
 
 COMMANDS = (
     *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report", "watch"),
-    *("protocol", "bench", "profile", "info"),
+    *("protocol", "bench", "profile", "tune", "info"),
 )
 """Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""
 

@@ -6,15 +6,14 @@ import statistics
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from windrow.cli.evaluation import folded_network, network_label
-from windrow.cli.measure import different_positions, network_rate
 from windrow.cli.options import (
+    ConfigOption,
     GameArgument,
     JsonOption,
     LeavesOption,
@@ -33,6 +32,8 @@ from windrow.evaluators.positions import random_positions
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 from windrow.search import Search
+from windrow.tune.network import different_positions, network_rate
+from windrow.tune.tensor import open_tensor
 
 _SECONDS_ALONE = 0.3
 Runner: TypeAlias = "tuple[Callable[[], int], Callable[[], float], str]"
@@ -85,6 +86,7 @@ def engines(
     leaves: LeavesOption = None,
     threads: ThreadsOption = None,
     workers: WorkersOption = None,
+    config_file: ConfigOption = None,
     settings: SetOption = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Of which the median is shown.", min=1)] = 3,
     as_json: JsonOption = False,
@@ -95,6 +97,7 @@ def engines(
     base = search_config(
         settings,
         SearchConfig(),
+        file=config_file,
         num_simulations=sims,
         leaves_per_tree=leaves,
         num_threads=threads,
@@ -200,44 +203,6 @@ def _tensor_runner(
     game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, closers: list[Callable[[], None]]
 ) -> Runner:
     """Trees as tensors, on the GPU if there is one."""
-    import torch
-
-    from windrow.tensor import TensorSearch, make_game
-    from windrow.tensor.alone import network_alone
-
-    rules = make_game(game.name, **game.options)
-    is_gpu = torch.cuda.is_available()
-    device = torch.device("cuda" if is_gpu else "cpu")
-    # A copy: the other engines load the module as it is.
-    network = deepcopy(module).to(device, torch.bfloat16 if is_gpu else torch.float32)
-    network = network.to(memory_format=torch.channels_last)
-    called: Any = torch.compile(network, mode="max-autotune-no-cudagraphs", dynamic=False) if is_gpu else network
-    search = TensorSearch(rules, called, config, num_trees=trees, device=device)
-    states = rules.initial(trees, device)
-    rows = trees * (config.leaves_per_tree or 1)
-    ask = network_alone(called, rules, rows, device)
-
-    def wait() -> None:
-        if is_gpu:
-            torch.cuda.synchronize(device)
-
-    def run() -> int:
-        search.run(states)
-        wait()
-        # Lock-step: every step evaluates a row of every tree, and so does the evaluation of the roots.
-        return trees * (config.num_simulations or 0) + trees
-
-    def alone() -> float:
-        ask()
-        wait()
-        count, start = 0, time.perf_counter()
-        while count == 0 or time.perf_counter() - start < _SECONDS_ALONE:
-            for _ in range(16 if is_gpu else 1):
-                ask()
-                count += 1
-            wait()
-        return count * rows / (time.perf_counter() - start)
-
     del closers, backend  # nothing of either
-    kind = "bf16, compiled" if is_gpu else "f32"
-    return run, alone, f"{torch.cuda.get_device_name() if is_gpu else 'CPU, plain torch ops'}, {kind}"
+    runner = open_tensor(game, module, config, trees)
+    return runner.run, lambda: runner.alone(_SECONDS_ALONE), runner.where()

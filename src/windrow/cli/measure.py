@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,8 +13,8 @@ from windrow.config import SearchConfig
 from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
 from windrow.games.core_game import CoreGame, State
-from windrow.play.match import random_openings
 from windrow.search import Search, SearchStats
+from windrow.tune.network import network_rate
 
 _NUM_BARS = 10
 
@@ -186,30 +183,6 @@ def profile_search(
     busy_s = stats.evaluate_s if stats.pipeline == 1 else stats.nn_positions / rate
     idle = max(0.0, 1.0 - busy_s / stats.total_s)
     return Profile(stats, tuple(recorder.rows), places, rate, idle)
-
-
-def network_rate(evaluator: Any, observations: Any, *, seconds: float = 0.15) -> float:
-    """Positions per second of a network that is called with the same rows again and again, for so many seconds.
-
-    An asynchronous one always has as many batches as it likes, so that it never waits for the next.
-    """
-    evaluator.evaluate(observations)
-    depth: int = getattr(evaluator, "pipeline", 1)
-    out: deque[Any] = deque()
-    num_calls, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < seconds or num_calls == 0:
-        while len(out) < depth:
-            out.append(evaluator.submit(observations))
-        out.popleft().result()
-        num_calls += 1
-    for pending in out:
-        pending.result()
-    return num_calls * count_rows(observations) / elapsed
-
-
-def different_positions(game: CoreGame, count: int, *, seed: int = 0) -> list[State]:
-    """`count` unfinished positions after four random moves, no two alike."""
-    return [state for _, state in islice(random_openings(game, 4, seed=seed), count)]
 
 
 def _num_cores() -> int:

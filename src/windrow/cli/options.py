@@ -14,7 +14,7 @@ from windrow.games.registry import game_names
 from windrow.games.spelling import explain_unknown
 from windrow.play.players import PLAYER_KINDS
 from windrow.play.specs import parse_settings
-from windrow.settings import Settings
+from windrow.settings import Settings, read_section
 
 
 def examples(*lines: str) -> str:
@@ -121,6 +121,15 @@ SetOption: TypeAlias = Annotated[
         rich_help_panel="Search",
     ),
 ]
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings from a TOML or JSON file, such as [cyan]windrow tune[/cyan] writes; flags and --set go before.",
+        rich_help_panel="Search",
+    ),
+]
 EvaluatorOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -166,6 +175,21 @@ def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags
     return {**settings, **{key: value for key, value in flags.items() if value is not None}}
 
 
-def search_config(pairs: Iterable[str] | None, defaults: SearchConfig | None = None, **flags: Any) -> SearchConfig:
-    """A search config from `--set` and flags; what neither says is the default."""
-    return (defaults or SearchConfig()).replace(**read_settings(pairs, SearchConfig, **flags))
+def search_config(
+    pairs: Iterable[str] | None, defaults: SearchConfig | None = None, *, file: Path | None = None, **flags: Any
+) -> SearchConfig:
+    """A search config from `--set`, flags and the file of `--config`; what none of them says is the default."""
+    given = read_settings(pairs, SearchConfig, **flags)
+    return (defaults or SearchConfig()).replace(**{**file_settings(file, "search", SearchConfig), **given})
+
+
+def file_settings(path: Path | None, section: str, config: type[Settings]) -> dict[str, Any]:
+    """What a config file says about one of its sections; nothing without a file."""
+    if path is None:
+        return {}
+    found, known = read_section(path, section), config.setting_names()
+    for key in found:
+        if key not in known:
+            hint = explain_unknown(key, known, what="settings")
+            raise UnknownKeyError(f"{path}: in [{section}]: there is no setting {key!r}. {hint}")
+    return found

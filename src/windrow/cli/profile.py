@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.evaluation import EvaluatorMaker, make_evaluator
-from windrow.cli.measure import different_positions, profile_search
+from windrow.cli.measure import profile_search
 from windrow.cli.options import (
     BackendOption,
+    ConfigOption,
     EngineOption,
     GameArgument,
     JsonOption,
@@ -30,6 +31,7 @@ from windrow.config import SearchConfig
 from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchStats
+from windrow.tune.network import different_positions
 
 _BAR_WIDTH = 30
 
@@ -68,6 +70,7 @@ def profile(
     threads: ThreadsOption = None,
     workers: WorkersOption = None,
     backend: BackendOption = "auto",
+    config_file: ConfigOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -77,6 +80,7 @@ def profile(
     config = search_config(
         settings,
         SearchConfig(seed=seed),
+        file=config_file,
         num_simulations=sims,
         engine=engine,
         leaves_per_tree=leaves,
@@ -84,7 +88,7 @@ def profile(
         num_threads=threads,
         num_workers=workers,
     )
-    batch = trees * (leaves or 1)
+    batch = trees * (config.leaves_per_tree or 1)
     if config.engine == "ray":
         maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=config.max_batch or batch, has_new_network=True)
         _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)

@@ -12,6 +12,7 @@ import typer
 from windrow.cli.evaluation import EvaluatorMaker, NamedEvaluator, make_evaluator
 from windrow.cli.options import (
     BackendOption,
+    ConfigOption,
     CPuctOption,
     EngineOption,
     EvaluatorOption,
@@ -47,6 +48,7 @@ def register(app: typer.Typer) -> None:
             "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
             "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
             "windrow search connect4 --engine ray --set num_actors=2 # evaluated by actors on a Ray cluster",
+            "windrow search connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
             "windrow search othello --time 2 --set first_play=parent # two seconds, another rule for untried moves",
         )
     )(search)
@@ -71,6 +73,7 @@ def search(
     threads: ThreadsOption = None,
     workers: WorkersOption = None,
     backend: BackendOption = "auto",
+    config_file: ConfigOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -85,6 +88,7 @@ def search(
     config = search_config(
         settings,
         SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s),
+        file=config_file,
         num_simulations=sims,
         engine=engine,
         c_puct=c_puct,
@@ -95,10 +99,12 @@ def search(
         seed=seed,
     )
     if config.engine == "ray":
-        maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=leaves or 8, has_new_network=False)
+        maker = EvaluatorMaker(
+            rules, evaluator, seed, backend, batch=config.leaves_per_tree or 8, has_new_network=False
+        )
         chosen = NamedEvaluator(maker, evaluator, is_network=True)
     else:
-        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=leaves or 8)
+        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=config.leaves_per_tree or 8)
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

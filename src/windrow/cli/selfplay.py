@@ -12,6 +12,7 @@ import typer
 from windrow.cli.evaluation import NamedEvaluator, folded_network, make_evaluator
 from windrow.cli.options import (
     BackendOption,
+    ConfigOption,
     EngineOption,
     GameArgument,
     JsonOption,
@@ -19,6 +20,7 @@ from windrow.cli.options import (
     WorkersOption,
     complete_evaluator,
     examples,
+    file_settings,
     read_settings,
 )
 from windrow.cli.output import print_facts, print_json, progress_bar
@@ -36,6 +38,7 @@ def register(app: typer.Typer) -> None:
             "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
             "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game in Python, on four cores",
             "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
+            "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
             "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
             "windrow selfplay connect4 --set root=gumbel --set gumbel_scale=1 --set dirichlet_fraction=0 --json",
         )
@@ -64,6 +67,7 @@ def selfplay(
     actors: ActorsOption = None,
     address: AddressOption = None,
     backend: BackendOption = "auto",
+    config_file: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting of a search or of self-play; may be repeated."),
@@ -93,6 +97,11 @@ def selfplay(
         address=address,
         seed=seed,
     )
+    of_file = [
+        file_settings(config_file, name, kind)
+        for name, kind in (("search", SearchConfig), ("selfplay", SelfPlayConfig))
+    ]
+    given = {**of_file[0], **of_file[1], **given}
     ray_config = RayConfig(**{key: given.pop(key) for key in RayConfig.setting_names() if key in given})
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}

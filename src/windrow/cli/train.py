@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.options import JsonOption, complete_game, examples
+from windrow.cli.options import ConfigOption, JsonOption, complete_game, examples, file_settings
 from windrow.cli.output import print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
             "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # the same on four cores",
             "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
             "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
+            "windrow train connect4 --time 3m --config tuned.toml # run as windrow tune found best",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
             "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
         )
@@ -78,6 +79,7 @@ def train(
     deterministic: Annotated[
         bool | None, typer.Option("--deterministic", help="The same weights to the last bit, every time.")
     ] = None,
+    config_file: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as [cyan]search.c_puct=2[/cyan]."),
@@ -110,7 +112,7 @@ def train(
         "deterministic": deterministic,
     }
     given = {key: value for key, value in flags.items() if value is not None}
-    overrides: dict[str, Any] = {**parse_settings(settings or ()), **given}
+    overrides: dict[str, Any] = {**_of_file(config_file), **parse_settings(settings or ()), **given}
     with ExitStack() as stack:
         if not is_saved:
             if run is not None or resume is not None:
@@ -132,6 +134,19 @@ def train(
                     print_json(summary)
                 else:
                     print_facts(describe(summary))
+
+
+def _of_file(path: Path | None) -> dict[str, Any]:
+    """How to search and play, as the file of `--config` says; the rest of a run is for its own config."""
+    from windrow.config import SearchConfig
+    from windrow.train.selfplay_config import SelfPlayConfig
+
+    kinds = {"search": SearchConfig, "selfplay": SelfPlayConfig}
+    return {
+        f"{section}.{key}": value
+        for section, kind in kinds.items()
+        for key, value in file_settings(path, section, kind).items()
+    }
 
 
 def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:

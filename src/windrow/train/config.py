@@ -14,10 +14,8 @@ blocks = 3
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,12 +23,10 @@ from windrow.config import SearchConfig
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.core_game import CoreGame
 from windrow.games.spelling import explain_unknown
-from windrow.settings import Settings
+from windrow.settings import Settings, read_file
 from windrow.train.learner_config import LearnerConfig
 from windrow.train.ray_config import RayConfig
 from windrow.train.selfplay_config import SelfPlayConfig
-
-_FILES = {".toml", ".json"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,11 +114,15 @@ class TrainConfig(Settings):
     """Iterations from one quick test of strength to the next, where the game has one; 0 for none."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    # A table leaves open what training sets: 64 simulations, and noise at the root.
+    """The shape of the network."""
     search: SearchConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
+    """How moves are searched. A table leaves open what training sets: 64 simulations, and noise at the root."""
     selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    """How games are played."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    """What is remembered of them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """How the network learns from that."""
     ray: RayConfig = field(default_factory=RayConfig)
     """Where on a cluster everything goes, for `[search] engine = "ray"`."""
 
@@ -166,7 +166,7 @@ class TrainConfig(Settings):
     def read(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
         """From a TOML file (or JSON); `overrides` such as `{"search.num_simulations": 32}` come last."""
         path = Path(path)
-        settings = merge(read_settings(path), overrides or {})
+        settings = merge(read_file(path), overrides or {})
         try:
             return cls.from_dict(settings)
         except UnknownKeyError as error:
@@ -178,26 +178,6 @@ class TrainConfig(Settings):
         """Nested dictionaries of plain values; `TrainConfig.from_dict` gives an equal config."""
         settings = {name: getattr(self, name) for name in self.setting_names()}
         return {name: value.to_dict() if isinstance(value, Settings) else value for name, value in settings.items()}
-
-
-def read_settings(path: str | Path) -> dict[str, Any]:
-    """A TOML or JSON file as nested dictionaries."""
-    path = Path(path)
-    if path.suffix not in _FILES:
-        raise ConfigError(f"{path} is not a config: its name must end in .toml or .json")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not text") from None
-    try:
-        settings: Any = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{path} must hold settings by name")
-    return cast("dict[str, Any]", settings)
 
 
 def config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
@@ -260,10 +240,3 @@ def _make(kind: type[Settings], section: str, settings: Mapping[str, Any]) -> Se
         raise UnknownKeyError(f"in [{section}]: {error}") from None
     except ConfigError as error:
         raise ConfigError(f"in [{section}]: {error}") from None
-
-
-def _toml() -> Any:
-    try:
-        return import_module("tomllib")
-    except ModuleNotFoundError:  # Python 3.10
-        return import_module("tomli")

@@ -12,7 +12,7 @@ from typing import Any, cast
 from windrow.errors import CheckpointError, ConfigError, WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
-from windrow.train.config import read_settings
+from windrow.settings import read_file
 from windrow.train.metrics import read_metrics
 from windrow.train.records import GameLog, GameRecord
 
@@ -102,7 +102,7 @@ def read_run(folder: Path) -> RunData:
         raise ConfigError(f"there is no run in {folder}: it is not a folder")
     if not (folder / "config.json").exists():
         raise ConfigError(f"{folder} holds no run: there is no config.json in it")
-    run = RunData(folder, read_settings(folder / "config.json"))
+    run = RunData(folder, read_file(folder / "config.json"))
     try:
         run.game = make_game(str(run.settings.get("game")), **run.section("game_options"))
     except (WindrowError, TypeError) as error:

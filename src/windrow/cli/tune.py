@@ -1,0 +1,169 @@
+"""`windrow tune`: how to search best on this machine with this network."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.evaluation import folded_network, make_evaluator
+from windrow.cli.options import (
+    BackendOption,
+    GameArgument,
+    JsonOption,
+    SetOption,
+    SimsOption,
+    complete_engine,
+    complete_evaluator,
+    examples,
+    search_config,
+)
+from windrow.cli.output import print_json, print_table, progress_bar, stdout
+from windrow.cli.train import parse_duration
+from windrow.config import SearchConfig
+from windrow.games.core_game import CoreGame
+from windrow.play.specs import parse_game, parse_spec
+from windrow.tune import Measured, Price, Tuning, tune
+
+_MANY_SIMULATIONS = 64
+_ONE_SIMULATIONS = 800
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        "tune",
+        epilog=examples(
+            "windrow tune connect4 # for self-play: how many games at once, and how to run them",
+            "windrow tune connect4 --evaluator runs/c4 --positions 1 --sims 800 # for one position",
+            "windrow tune gomoku:size=9 -e resnet:32x3 --positions 64 --out gomoku.toml",
+            "windrow tune nim.py:Nim --engine vectorized --engine multiprocess --time 30s",
+            "windrow train connect4 --config connect4-tuned.toml # what it writes is for --config",
+        ),
+    )(tune_command)
+
+
+def tune_command(
+    game: GameArgument,
+    evaluator: Annotated[
+        str,
+        typer.Option(
+            "--evaluator",
+            "-e",
+            help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
+            "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
+            autocompletion=complete_evaluator,
+        ),
+    ] = "resnet",
+    positions: Annotated[
+        int | None,
+        typer.Option(
+            "--positions", "--trees", help="Positions searched together; as many as are best if not given.", min=1
+        ),
+    ] = None,
+    sims: SimsOption = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            help="An engine to choose from; may be repeated. Ray only if it is named here.",
+            autocompletion=complete_engine,
+        ),
+    ] = None,
+    max_trees: Annotated[int, typer.Option("--max-trees", help="Most positions to try together.", min=1)] = 4096,
+    time: Annotated[str, typer.Option("--time", "-t", help="How long it may take, such as [cyan]30s[/cyan].")] = "2m",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the config here (GAME-tuned.toml).")] = None,
+    is_written: Annotated[bool, typer.Option("--write/--no-write", help="Write a config.")] = True,
+    price: Annotated[
+        Path | None,
+        typer.Option("--price", help="What leaves in flight cost, from this file instead of windrow's own."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", help="Candidates to show.", min=1)] = 20,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure this machine and a network, and choose how to search: engine, trees, leaves, threads, batches.
+
+    What is compared is strength-adjusted throughput: simulations per second times what one is worth, since leaves in
+    flight cost strength.
+    """
+    rules = parse_game(game)
+    known = Price.read(price)
+    default = _ONE_SIMULATIONS if positions == 1 else _MANY_SIMULATIONS
+    config = search_config(settings, SearchConfig(num_simulations=default), num_simulations=sims)
+    # Python, PyTorch and the end of it all take their share.
+    seconds = max(0.93 * parse_duration(time) - 2.0, 1.0)
+    with progress_bar("tuning", 100) as bar:
+        found = tune(
+            rules,
+            _network(rules, evaluator, backend),
+            config,
+            num_positions=positions,
+            engines=engine,
+            seconds=seconds,
+            max_trees=max_trees,
+            backend=backend,
+            price=known,
+            progress=lambda share, what: bar.update(round(100 * share), note=what),
+        )
+    path = None
+    if is_written:
+        path = out if out is not None else Path(f"{rules.name.rpartition('/')[2].replace(':', '-')}-tuned.toml")
+        found.write(path, comment=f"Written by: {shlex.join(['windrow', *sys.argv[1:]])}")
+    if as_json:
+        print_json({**found.to_dict(), "evaluator": evaluator, "written": path})
+        return
+    _print(found, evaluator, top)
+    if path is not None:
+        stdout().print(f"\nWritten to [bold]{path}[/bold]: give it to search, selfplay, profile or train as --config.")
+
+
+def _network(game: CoreGame, text: str, backend: str) -> Any:
+    """What the option names: an evaluator without a network, or the network itself, which is yet to be loaded."""
+    spec = parse_spec(text)
+    if spec.name in ("uniform", "rollout"):
+        return make_evaluator(game, text, backend=backend).evaluator
+    if spec.name == "resnet" and not spec.settings:
+        return folded_network(game, spec.words[0] if spec.words else "64x5")
+    if Path(spec.name).exists():
+        return folded_network(game, spec.name)
+    return make_evaluator(game, text, has_new_network=True).evaluator  # which says what there is
+
+
+def _print(found: Tuning, evaluator: str, top: int) -> None:
+    shown = [*found.rows[:top], *(row for row in found.rows[top:] if row is found.choice or row.is_reference)]
+    who = "one position" if found.num_positions == 1 else f"{found.num_positions or 'any number of'} positions"
+    network = evaluator if found.backend is None else f"{evaluator} on {found.backend}"
+    print_table(
+        ("", "<candidate", "simulations/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples"),
+        [_cells(found, row) for row in shown],
+        title=f"{found.game!r}, {who}, {found.num_simulations} simulations, {network}; {found.seconds:.0f} s",
+    )
+    hidden = len(found.rows) - len(shown)
+    if hidden:
+        stdout().print(f"and {hidden} more", style="dim")
+    choice = found.choice
+    stdout().print(
+        f"\nChoice: [bold]{choice.candidate.in_words()}[/bold], worth {choice.adjusted:,.0f} one-leaf simulations/s"
+    )
+    for hint in found.hints:
+        stdout().print(f"  - {hint}")
+
+
+def _cells(found: Tuning, row: Measured) -> tuple[str, ...]:
+    mark = ">" if row is found.choice else "" if row.is_finalist else "=" if row.is_reference else "."
+    return (
+        mark,
+        row.candidate.in_words(),
+        f"{row.simulations_per_second:,.0f}",
+        f"{row.efficiency:.2f}",
+        f"{row.adjusted:,.0f}",
+        f"{row.mean_rows:.1f}",
+        f"{row.batch_fill:.0%}",
+        "-" if row.network_share is None else f"{row.network_share:.0%}",
+        f"{row.num_samples}",
+    )

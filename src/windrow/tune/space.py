@@ -1,0 +1,206 @@
+"""What there is to choose from: engines, trees, leaves per tree, threads or workers, batches and how many are out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from windrow.config import SearchConfig
+from windrow.search.plan import make_plan
+
+ENGINES = ("sequential", "batched", "vectorized", "multiprocess", "ray", "tensor")
+"""In the order of preference where nothing else decides: what is simpler first."""
+
+_MIN_TREES = 8
+_MAX_LEAVES = 64
+"""The most that the price was measured for."""
+_LEAST_EFFICIENCY = 0.25
+"""Candidates that must be four times as fast to be worth anything are not tried."""
+_FREE_TREES = (-3, -2, -1, 0, 1, 2)
+"""Powers of two around the trees whose leaves fill a batch."""
+_TENSOR_TREES = (1024, 4096)
+"""Each is compiled anew, which takes long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to run a search. What is None does not matter to its engine."""
+
+    engine: str
+    num_trees: int
+    """Positions searched together."""
+    leaves_per_tree: int = 1
+    num_threads: int | None = None
+    num_workers: int | None = None
+    pipeline: int | None = None
+    max_batch: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of a full call of the network."""
+        if self.engine in ("sequential", "batched"):
+            return self.leaves_per_tree
+        rows = -(-self.num_trees // (self.pipeline or 1)) * self.leaves_per_tree
+        return rows if self.max_batch is None else min(rows, max(self.max_batch, self.leaves_per_tree))
+
+    def settings(self) -> dict[str, Any]:
+        """Its settings of a `SearchConfig`, by name; how many trees there are is for whoever searches."""
+        names = ("num_threads", "num_workers", "pipeline", "max_batch")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {"engine": self.engine, "leaves_per_tree": self.leaves_per_tree, **given}
+
+    def simplicity(self) -> tuple[int, ...]:
+        """Smaller is simpler: fewer leaves in flight, trees, engines' parts. Decides between equals."""
+        return (
+            self.leaves_per_tree,
+            self.num_trees,
+            ENGINES.index(self.engine),
+            self.num_workers or 0,
+            self.num_threads or 0,
+            self.pipeline or 0,
+            0 if self.max_batch is None else 1,
+        )
+
+    def in_words(self) -> str:
+        """The candidate in a few words."""
+        trees = f"{self.num_trees} tree{'s' if self.num_trees > 1 else ''} x {self.leaves_per_tree}"
+        more = [
+            f"{value} {name}"
+            for value, name in (
+                (self.num_threads, "threads"),
+                (self.num_workers, "workers"),
+                (self.pipeline, "batches out"),
+            )
+            if value is not None and value > 1
+        ]
+        if self.max_batch is not None:
+            more.append(f"batches of {self.max_batch}")
+        return ", ".join([f"{self.engine} {trees}", *more])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The limits within which is chosen.
+
+    base: the search as the user wants it, with its budget.
+    engines: which may be chosen.
+    num_positions: searched together; None if that may be chosen too, as in self-play.
+    num_cores: of this machine.
+    evaluator_pipeline: batches that the evaluator likes to have out at once.
+    full_batch: rows at which the network is about as fast as it gets.
+    max_trees: most trees.
+    """
+
+    base: SearchConfig
+    engines: tuple[str, ...]
+    num_positions: int | None
+    num_cores: int
+    evaluator_pipeline: int
+    full_batch: int
+    max_trees: int
+
+    def coarse(self, efficiency: Callable[[int], float]) -> list[Candidate]:
+        """What is tried first; `efficiency(leaves)` is what a simulation is worth with so many leaves per tree."""
+        leaves = [count for count in _doubling(self._max_leaves()) if efficiency(count) >= _LEAST_EFFICIENCY]
+        found: list[Candidate] = []
+        for engine in self.engines:
+            found += [self.resolve(candidate) for candidate in self._of_engine(engine, leaves)]
+        return list(dict.fromkeys(found))
+
+    def references(self) -> list[Candidate]:
+        """What is measured to compare with, and not chosen: one leaf at a time."""
+        if self.num_positions == 1 or "sequential" in self.engines:
+            return []
+        return [Candidate(engine="sequential", num_trees=self.num_positions or 1)]
+
+    def around(self, candidate: Candidate) -> list[Candidate]:
+        """Candidates that differ from a good one in one thing."""
+        found: list[Candidate] = []
+        if candidate.engine in ("batched", "vectorized") and candidate.leaves_per_tree > 1:
+            found += [
+                replace(candidate, leaves_per_tree=leaves)
+                for leaves in (candidate.leaves_per_tree * 3 // 4, candidate.leaves_per_tree * 3 // 2)
+                if 1 < leaves <= self._max_leaves() and leaves != candidate.leaves_per_tree
+            ]
+        if candidate.engine == "vectorized":
+            threads = {count for count in (*_doubling(self.num_cores), self.num_cores) if count <= candidate.num_trees}
+            found += [replace(candidate, num_threads=count) for count in sorted(threads)]
+            if self.evaluator_pipeline > 1:
+                found += [replace(candidate, pipeline=depth) for depth in (1, 2, 3)]
+            if candidate.rows > 1.5 * self.full_batch:
+                found.append(replace(candidate, max_batch=self.full_batch))
+        if candidate.engine == "multiprocess":
+            workers = {max(1, self.num_cores // 2), max(1, self.num_cores - 1), self.num_cores}
+            found += [self.resolve(replace(candidate, num_workers=count, pipeline=None)) for count in sorted(workers)]
+            found += [replace(candidate, pipeline=depth) for depth in (1, 2)]
+        if self.num_positions is None and candidate.engine == "vectorized":
+            trees = (candidate.num_trees * 3 // 4, candidate.num_trees * 3 // 2)
+            found += [replace(candidate, num_trees=count) for count in trees if _MIN_TREES <= count <= self.max_trees]
+        return [other for other in dict.fromkeys(found) if other != candidate]
+
+    def resolve(self, candidate: Candidate) -> Candidate:
+        """The candidate with what windrow itself would choose for what is left open."""
+        if candidate.engine == "tensor":
+            return candidate
+        plan = make_plan(
+            self.base.replace(**candidate.settings()),
+            num_trees=candidate.num_trees,
+            evaluator_pipeline=self.evaluator_pipeline,
+        )
+        if candidate.engine == "vectorized":
+            return replace(candidate, num_threads=plan.num_threads, pipeline=plan.pipeline)
+        if candidate.engine == "multiprocess":
+            return replace(candidate, num_workers=plan.num_workers, pipeline=plan.pipeline)
+        return candidate
+
+    def _of_engine(self, engine: str, leaves: Sequence[int]) -> Iterator[Candidate]:
+        trees = self._trees()
+        if engine == "sequential":
+            yield Candidate(engine=engine, num_trees=self.num_positions or 1)
+        elif engine == "batched":
+            for count in leaves:
+                if count > 1:
+                    yield Candidate(engine=engine, num_trees=self.num_positions or 1, leaves_per_tree=count)
+        elif engine == "vectorized":
+            for num_trees in trees:
+                for count in leaves:
+                    # A round of many more rows than the network wants only waits longer.
+                    if count == 1 or num_trees * count <= 2 * self.full_batch:
+                        yield Candidate(engine=engine, num_trees=num_trees, leaves_per_tree=count)
+        elif engine == "multiprocess":
+            for num_trees in trees:
+                if num_trees >= max(2, self.num_cores):
+                    yield Candidate(engine=engine, num_trees=num_trees, num_workers=self.num_cores)
+        elif engine == "ray":
+            for num_trees in trees[-3:]:
+                yield Candidate(engine=engine, num_trees=num_trees)
+        elif engine == "tensor":
+            chosen = _TENSOR_TREES if self.num_positions is None else (self.num_positions,)
+            for num_trees in chosen:
+                if num_trees <= self.max_trees:
+                    yield Candidate(engine=engine, num_trees=num_trees)
+
+    def _trees(self) -> list[int]:
+        if self.num_positions is not None:
+            return [self.num_positions]
+        around = (int(self.full_batch * 2.0**power) for power in _FREE_TREES)
+        return sorted({max(min(_MIN_TREES, self.max_trees), min(self.max_trees, count)) for count in around})
+
+    def _max_leaves(self) -> int:
+        return max(1, min(_MAX_LEAVES, self.base.num_simulations or _MAX_LEAVES))
+
+
+def default_engines(num_positions: int | None, *, has_tensor: bool) -> tuple[str, ...]:
+    """The engines to choose from where nobody says: Ray only if asked for, tensors where there is a GPU."""
+    if num_positions == 1:
+        return ("sequential", "batched")
+    return ("vectorized", "multiprocess", *(["tensor"] if has_tensor else []))
+
+
+def _doubling(most: int) -> Iterable[int]:
+    """1, 2, 4 and so on up to `most`."""
+    count = 1
+    while count <= most:
+        yield count
+        count *= 2

@@ -1,0 +1,433 @@
+"""Measure, halve, refine, repeat: from many candidates to one in two minutes.
+
+1. The network alone, batch by batch: it says how many rows are worth gathering.
+2. Every coarse candidate, one short sample each; the better half goes on, with variations of the best.
+3. Those again, with longer samples.
+4. The last few in turn, again and again, so that a busy moment of the machine falls on all alike.
+
+What counts is never the simulations per second but those times their worth (`windrow.tune.price`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, WindrowError
+from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
+from windrow.games.core_game import CoreGame, State
+from windrow.games.python_game import as_core_game
+from windrow.games.spelling import explain_unknown
+from windrow.search.plan import num_cores
+from windrow.tune.choice import Measured, choose, combine_turns, hints, survivors
+from windrow.tune.config_file import write_config
+from windrow.tune.measurement import NOTHING, Sample, Sampler, open_shortcut
+from windrow.tune.network import NetworkCurve, different_positions, measure_curve
+from windrow.tune.price import Price
+from windrow.tune.space import ENGINES, Candidate, Space, default_engines
+from windrow.tune.tensor import TensorRunner, can_use_tensors, open_tensor
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Called with the share of the time that is over, 0 to 1, and what is being done."""
+
+_BATCH_WITHOUT_NETWORK = 256
+"""Rows worth gathering for an evaluator that cannot be measured alone."""
+_TYPICAL_BATCH = {True: 8, False: 256}
+"""Rows for which the backend is chosen, for one position and for many."""
+_PARTS = (0.35, 0.25, 0.40)
+"""Of the time: for the coarse candidates, the refined ones, and the finals."""
+_SAMPLE_S = (0.1, 0.6)
+"""Shortest and longest sample before the finals."""
+_NUM_REFINED = 4
+"""Candidates around which is looked closer."""
+_NUM_SECOND = 10
+_NUM_FINALISTS = 4
+_MAX_FINALISTS = 6
+_FINAL_TURNS = 8
+_OVERHEAD_S = 0.1
+"""What a sample takes besides: planting, growing, starting."""
+_MIN_STATES = 64
+_BEGINNINGS = (0.5, 0.0, 0.75, 0.25, 0.625, 0.125, 0.875, 0.375)
+"""Where in the budget samples begin: evenly spread, however many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What was measured, and what was chosen.
+
+    rows: the best first; what was measured only to compare with is among them.
+    choice: the one to take.
+    config: the search that was asked for, with the choice's settings.
+    backend: what ran the network; None without one.
+    hints: what the figures teach.
+    curve: the network alone; None without one.
+    seconds: that all this took.
+    """
+
+    game: CoreGame
+    num_simulations: int
+    num_positions: int | None
+    rows: tuple[Measured, ...]
+    choice: Measured
+    config: SearchConfig
+    backend: str | None
+    price_source: str
+    hints: tuple[str, ...]
+    curve: NetworkCurve | None
+    seconds: float
+
+    def sections(self) -> dict[str, Any]:
+        """The choice as a config file has it; it says how to search, not how much or where to look."""
+        options = {"game_options": dict(self.game.options)} if self.game.options else {}
+        slots = {"selfplay": {"num_slots": self.choice.candidate.num_trees}} if self.num_positions is None else {}
+        return {"game": self.game.name, **options, "search": self.choice.candidate.settings(), **slots}
+
+    def write(self, path: str | Path, *, comment: str = "") -> None:
+        """Write the choice as TOML or JSON, for `SearchConfig.read`, `TrainConfig` and `--config`."""
+        choice = self.choice
+        facts = (
+            f"{choice.candidate.in_words()}: {choice.simulations_per_second:,.0f} simulations/s of efficiency "
+            f"{choice.efficiency:.2f}, at {self.num_simulations} simulations a search"
+            + ("" if self.backend is None else f", network on {self.backend}")
+        )
+        write_config(path, self.sections(), comments=[line for line in (comment, facts) if line])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            "game": self.game.name,
+            "game_options": dict(self.game.options),
+            "num_simulations": self.num_simulations,
+            "num_positions": self.num_positions,
+            "backend": self.backend,
+            "price": self.price_source,
+            "choice": self.choice.to_dict(),
+            "candidates": [row.to_dict() for row in self.rows],
+            "hints": list(self.hints),
+            "network": [] if self.curve is None else [list(point) for point in self.curve.rates],
+            "seconds": self.seconds,
+            "config": self.sections(),
+        }
+
+
+def tune(
+    game: Any,
+    network: Any,
+    config: SearchConfig | None = None,
+    *,
+    num_positions: int | None = None,
+    engines: Sequence[str] | None = None,
+    seconds: float = 110.0,
+    max_trees: int = 4096,
+    backend: str = "auto",
+    price: Price | None = None,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Find how to search a game with a network on this machine, for the best strength-adjusted throughput.
+
+    Args:
+        game: one of `make_game`, or an object of your own class.
+        network: an evaluator; or what `windrow.evaluators.load` takes: a module, an ONNX file, a checkpoint.
+        config: the search that is wanted, without how to run it; it must count simulations. None: 64 simulations for
+            many positions, 800 for one.
+        num_positions: positions that are searched together. None: as many as are best, as self-play can have.
+        engines: which may be chosen. None: sequential and batched for one position; else vectorized, multiprocess, and
+            tensor where there is a GPU and the game as tensors. "ray" only if it is named here.
+        seconds: for all of it, about.
+        max_trees: most positions that are tried together.
+        backend: what runs a network that has yet to be loaded.
+        price: what leaves in flight cost; None: as it was measured for windrow.
+        progress: told how far it is.
+
+    Raises:
+        ConfigError: there is nothing to choose from, or the price of batching is not known.
+    """
+    start = perf_counter()
+    rules = as_core_game(game)
+    price = Price.read() if price is None else price
+    base = SearchConfig(num_simulations=800 if num_positions == 1 else 64) if config is None else config
+    _check(base, num_positions, engines, max_trees)
+    tell = _tell_nobody if progress is None else progress
+    with ExitStack() as stack:
+        tell(0.0, "loading the network")
+        contest = _open(stack, rules, network, base, num_positions, engines, max_trees, backend, price)
+        contest.begin(start, seconds, tell)
+        contest.run()
+        rows = contest.table()
+        choice = choose(row for row in rows if row.is_finalist)
+    return Tuning(
+        game=rules,
+        num_simulations=base.num_simulations or 0,
+        num_positions=num_positions,
+        rows=tuple(sorted(rows, key=lambda row: -row.adjusted)),
+        choice=choice,
+        config=base.replace(**choice.candidate.settings()),
+        backend=getattr(contest.evaluator, "backend", None),
+        price_source=price.source,
+        hints=tuple(hints(rows, choice, num_positions=num_positions, max_trees=max_trees)),
+        curve=contest.curve,
+        seconds=perf_counter() - start,
+    )
+
+
+@dataclass
+class Contest:
+    """Candidates, and what is known of each."""
+
+    game: CoreGame
+    space: Space
+    price: Price
+    evaluator: Any
+    """As it is used in the end."""
+    sampled: Any
+    """The same, with a shortcut if it has one."""
+    curve: NetworkCurve | None
+    module: Any = None
+    """The network for the tensor engine."""
+    fleet: Any = None
+    """The evaluator for the ray engine."""
+    samples: dict[Candidate, Sample] = field(default_factory=dict[Candidate, Sample])
+    counts: dict[Candidate, int] = field(default_factory=dict[Candidate, int])
+    final: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
+    alone: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
+    failures: dict[Candidate, str] = field(default_factory=dict[Candidate, str])
+
+    def begin(self, start: float, seconds: float, tell: Progress) -> None:
+        """From when the time counts, how much there is, and whom to tell."""
+        self._start, self._seconds, self._tell = start, seconds, tell
+        self._states = different_positions(self.game, max(self.space.num_positions or 0, _MIN_STATES))
+
+    def run(self) -> None:
+        """All rounds."""
+        left = max(self._deadline() - perf_counter(), 1.0)
+        coarse = self.space.coarse(self.efficiency)
+        references = self.space.references()
+        if not coarse:
+            raise ConfigError("there is nothing to choose from: name other engines, or more positions")
+        first = self._round(references + coarse, _PARTS[0] * left)
+        adjusted = {candidate: rate for candidate, rate in first.items() if candidate not in references}
+        if not adjusted:
+            reasons = "; ".join(dict.fromkeys(self.failures.values()))
+            raise ConfigError(f"no candidate could be measured: {reasons}")
+        best = survivors(adjusted, _NUM_REFINED, near=1.0)[:_NUM_REFINED]
+        closer = [other for candidate in best for other in self.space.around(candidate)]
+        kept = survivors(adjusted, max(_NUM_REFINED, len(adjusted) // 2), near=0.9)[:_NUM_SECOND]
+        self._round([*kept, *(other for other in dict.fromkeys(closer) if other not in adjusted)], _PARTS[1] * left)
+        adjusted = {candidate: self._adjusted(candidate) for candidate in self.samples if candidate not in references}
+        finalists = survivors(adjusted, _NUM_FINALISTS, near=0.97)[:_MAX_FINALISTS]
+        self._finals(finalists)
+
+    def table(self) -> list[Measured]:
+        """All that was measured."""
+        references = set(self.space.references())
+        rows: list[Measured] = []
+        for candidate, sample in self.samples.items():
+            efficiency = self.efficiency(candidate.leaves_per_tree)
+            in_finals = self.final.get(candidate)
+            mean_rows = sample.nn_positions / max(sample.nn_batches, 1)
+            alone = self.alone.get(candidate)
+            if alone is None and self.curve is not None:
+                alone = self.curve.rate(mean_rows)
+            rate = sample.simulations_per_second if in_finals is None else in_finals / efficiency
+            rows.append(
+                Measured(
+                    candidate=candidate,
+                    simulations_per_second=rate,
+                    efficiency=efficiency,
+                    batch_fill=sample.nn_positions / sample.places if sample.places else 0.0,
+                    mean_rows=mean_rows,
+                    network_share=None if alone is None else sample.nn_positions / sample.seconds / alone,
+                    num_samples=self.counts[candidate],
+                    is_finalist=in_finals is not None,
+                    is_reference=candidate in references,
+                )
+            )
+        return rows
+
+    def efficiency(self, leaves: int) -> float:
+        """What a simulation is worth with so many leaves of a tree in flight."""
+        base = self.space.base
+        return self.price.efficiency(
+            leaves, base.num_simulations or 1, in_flight=base.in_flight, on_collision=base.on_collision
+        )
+
+    # --- Rounds -----------------------------------------------------------------------------------------------------
+
+    def _round(self, candidates: Sequence[Candidate], seconds: float) -> dict[Candidate, float]:
+        """One sample of each; adjusted rates of those that could be measured before the time was over."""
+        end = min(perf_counter() + seconds, self._deadline())
+        order = list(candidates)
+        random.Random(len(order)).shuffle(order)  # so that what lies side by side is not measured side by side
+        order.sort(key=lambda candidate: candidate not in self.space.references())
+        found: dict[Candidate, float] = {}
+        for place, candidate in enumerate(order):
+            now = perf_counter()
+            if now >= end and found:
+                break
+            share = (end - now) / (len(order) - place) - _OVERHEAD_S
+            length = min(max(share, _SAMPLE_S[0]), _SAMPLE_S[1])
+            self._tell(self._share(), candidate.in_words())
+            try:
+                sampler = self._open(candidate)
+            except WindrowError as error:
+                self.failures[candidate] = f"{candidate.engine}: {error}"
+                continue
+            try:
+                found[candidate] = self._take(candidate, sampler, length)
+            finally:
+                sampler.close()
+        return found
+
+    def _finals(self, finalists: Sequence[Candidate]) -> None:
+        """The last few, turn by turn until the time is over."""
+        turns: list[dict[Candidate, float]] = []
+        with ExitStack() as stack:
+            samplers: dict[Candidate, Sampler | TensorRunner] = {}
+            for candidate in finalists:
+                samplers[candidate] = self._open(candidate)
+                stack.callback(samplers[candidate].close)
+            left = max(self._deadline() - perf_counter(), 0.0)
+            length = min(max(left / (_FINAL_TURNS * len(finalists)) - _OVERHEAD_S, _SAMPLE_S[0]), 2.0)
+            for turn in range(_FINAL_TURNS):
+                order = finalists if turn % 2 == 0 else finalists[::-1]
+                took = perf_counter()
+                rates: dict[Candidate, float] = {}
+                for candidate in order:
+                    self._tell(self._share(), f"finals: {candidate.in_words()}")
+                    before = self.samples[candidate]
+                    self._take(candidate, samplers[candidate], length)
+                    rates[candidate] = _rate_since(before, self.samples[candidate]) * self.efficiency(
+                        candidate.leaves_per_tree
+                    )
+                turns.append(rates)
+                now = perf_counter()
+                if now + (now - took) > self._deadline():
+                    break
+            for candidate, sampler in samplers.items():
+                if isinstance(sampler, TensorRunner):
+                    self.alone[candidate] = sampler.alone(0.2)
+        self.final = combine_turns(turns)
+
+    def _take(self, candidate: Candidate, sampler: Sampler | TensorRunner, seconds: float) -> float:
+        count = self.counts.get(candidate, 0)
+        sample = sampler.sample(seconds, begin=_BEGINNINGS[count % len(_BEGINNINGS)])
+        self.samples[candidate] = self.samples.get(candidate, NOTHING) + sample
+        self.counts[candidate] = count + 1
+        return self._adjusted(candidate)
+
+    def _adjusted(self, candidate: Candidate) -> float:
+        return self.samples[candidate].simulations_per_second * self.efficiency(candidate.leaves_per_tree)
+
+    def _open(self, candidate: Candidate) -> Sampler | TensorRunner:
+        base = self.space.base
+        if candidate.engine == "tensor":
+            runner = open_tensor(self.game, self.module, base, candidate.num_trees)
+            runner.run()  # compiles
+            return runner
+        evaluator = self.fleet if candidate.engine == "ray" else self.sampled
+        return Sampler(self.game, evaluator, base, candidate, self._positions(candidate.num_trees))
+
+    def _positions(self, count: int) -> list[State]:
+        if count > len(self._states):
+            self._states = different_positions(self.game, 2 * count)
+        return self._states[:count]
+
+    def _deadline(self) -> float:
+        return self._start + self._seconds
+
+    def _share(self) -> float:
+        return min(1.0, (perf_counter() - self._start) / self._seconds)
+
+
+def _tell_nobody(share: float, what: str) -> None:
+    """Nobody wants to know how far it is."""
+    del share, what
+
+
+def _rate_since(before: Sample, after: Sample) -> float:
+    return (after.simulations - before.simulations) / max(after.seconds - before.seconds, 1e-9)
+
+
+def _check(base: SearchConfig, num_positions: int | None, engines: Iterable[str] | None, max_trees: int) -> None:
+    if not base.num_simulations or base.time_limit_s is not None:
+        raise ConfigError("tuning counts simulations: set num_simulations, and no time_limit_s")
+    if num_positions is not None and num_positions < 1:
+        raise ConfigError(f"num_positions must be at least 1, not {num_positions}")
+    if max_trees < 1:
+        raise ConfigError(f"max_trees must be at least 1, not {max_trees}")
+    for engine in engines or ():
+        if engine not in ENGINES:
+            raise ConfigError(f"there is no engine {engine!r}. {explain_unknown(engine, ENGINES, what='engines')}")
+
+
+def _open(
+    stack: ExitStack,
+    game: CoreGame,
+    network: Any,
+    base: SearchConfig,
+    num_positions: int | None,
+    engines: Sequence[str] | None,
+    max_trees: int,
+    backend: str,
+    price: Price,
+) -> Contest:
+    """Load the network and measure it alone."""
+    is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
+    evaluator, module = network, None
+    if not is_evaluator:
+        from windrow.evaluators.loading import load
+
+        evaluator = load(network, game=game, backend=backend, batch=_TYPICAL_BATCH[num_positions == 1])
+        stack.callback(evaluator.close)
+        module = network if hasattr(network, "parameters") else None
+    if engines is None:
+        has_tensor = module is not None and can_use_tensors(game)
+        engines = default_engines(num_positions, has_tensor=has_tensor)
+    if "tensor" in engines and module is None:
+        raise ConfigError("the tensor engine takes a PyTorch module: give the network itself, not an evaluator of it")
+    shortcut = open_shortcut(game, evaluator)
+    curve = None if shortcut is None else measure_curve(game, evaluator)
+    space = Space(
+        base=base,
+        engines=tuple(dict.fromkeys(engines)),
+        num_positions=num_positions,
+        num_cores=num_cores(),
+        evaluator_pipeline=getattr(evaluator, "pipeline", 1),
+        full_batch=_BATCH_WITHOUT_NETWORK if curve is None else curve.full_batch,
+        max_trees=max_trees,
+    )
+    fleet = _open_fleet(stack, game, network, base, backend) if "ray" in engines else None
+    sampled = evaluator if shortcut is None else shortcut
+    return Contest(game, space, price, evaluator, sampled, curve, module=module, fleet=fleet)
+
+
+def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, base: SearchConfig, backend: str) -> Any:
+    """Inference actors that all candidates of the ray engine share."""
+    from windrow.inference.ray_opening import open_client
+
+    is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
+    maker = network if is_evaluator else _Loading(network, game, backend)
+    _, fleet = open_client(game, maker, base.replace(engine="ray"))
+    if fleet is not None:
+        stack.callback(fleet.close)
+    return network if fleet is None else fleet
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """Loads a network where it is called: on an inference actor."""
+
+    network: Any
+    game: CoreGame
+    backend: str
+
+    def __call__(self) -> Any:
+        from windrow.evaluators.loading import load
+
+        return load(self.network, game=self.game, backend=self.backend, batch=_TYPICAL_BATCH[False])
