@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from windrow.errors import ConfigError
-from windrow.settings import Settings
+from windrow.errors import ConfigError, UnknownKeyError
+from windrow.settings import Settings, read_section
 
 EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess", "ray"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
@@ -124,6 +125,21 @@ class SearchConfig(Settings):
     """What the random numbers of a search belong to besides the seed. "tree": the tree's place among those searched
     together, and the number of searches before. "position": the position, which is then searched alike wherever and
     whenever it is asked for."""
+
+    @classmethod
+    def read(cls, path: str | Path, **changes: Any) -> SearchConfig:
+        """From the table `[search]` of a TOML or JSON file, as `windrow tune` and training runs write it.
+
+        Args:
+            path: the file.
+            changes: settings that go before those of the file.
+        """
+        try:
+            return cls(**{**read_section(path, "search"), **changes})
+        except UnknownKeyError as error:
+            raise UnknownKeyError(f"{path}: in [search]: {error}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: in [search]: {error}") from None
 
     def __post_init__(self) -> None:
         self._check_choice("engine", EngineName)
