@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from windrow.games import CHANCE, TERMINAL
@@ -222,3 +224,8 @@ class NimRules:
 
 
 Nim = compile_game(NimRules)
+
+
+def broken_nim(**methods: Any) -> type:
+    """Nim with other methods or facts."""
+    return type("Broken", (NimRules,), methods)

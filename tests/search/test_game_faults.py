@@ -4,83 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from search_cases import Recorder, check_invariants, in_flight, snapshot
+from toy_games import Dice, HashedDice, Moves, SampledDice
 
-from windrow import CHANCE, TERMINAL, GameError, Search, SearchConfig
+from windrow import GameError, Search, SearchConfig
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
 from windrow.games.python_game import as_core_game
 from windrow.train import SelfPlay, SelfPlayConfig
-
-Moves = tuple[int, ...]
-
-
-class Dice:
-    """Six moves of two players, a die after each: 1 or 2. A state is all moves so far; outcomes are counted from 1.
-
-    `faults[method]` is what the method does in place of its work where `is_bad` holds: an answer, or an exception.
-    """
-
-    num_players, num_actions, observation = 2, 3, (2,)
-
-    def __init__(self) -> None:
-        self.faults: dict[str, Any] = {}
-        self.is_bad: Callable[[Moves], bool] = lambda moves: False
-
-    def _do(self, method: str, moves: Moves, answer: Callable[[], Any]) -> Any:
-        if method not in self.faults or not self.is_bad(moves):
-            return answer()
-        if isinstance(self.faults[method], BaseException):
-            raise self.faults[method]
-        return self.faults[method]
-
-    def initial_state(self) -> Moves:
-        return ()
-
-    def to_play(self, state: Moves) -> int:
-        length = len(state)
-        return self._do(
-            "to_play", state, lambda: TERMINAL if length == 12 else CHANCE if length % 2 else length // 2 % 2
-        )
-
-    def legal_actions(self, state: Moves) -> Any:
-        return self._do("legal_actions", state, lambda: [0, 1, 2] if len(state) % 2 == 0 and len(state) < 12 else [])
-
-    def chance_outcomes(self, state: Moves) -> Any:
-        return self._do("chance_outcomes", state, lambda: [(1, 0.5), (2, 0.5)])
-
-    def apply(self, state: Moves, move: int) -> Any:
-        return self._do("apply", (*state, move), lambda: (*state, move))
-
-    def returns(self, state: Moves) -> Any:
-        return self._do("returns", state, lambda: [1.0, -1.0] if sum(state) % 2 else [-1.0, 1.0])
-
-    def observe(self, state: Moves) -> Any:
-        return self._do("observe", state, lambda: np.array([len(state), hash(state) % 1000], np.float32))
-
-    def action_name(self, action: int) -> str:
-        return "abc"[action]
-
-
-class Sampled(Dice):
-    """The same with a die that is drawn."""
-
-    chance_outcomes = None  # type: ignore[assignment]
-
-    def sample_outcome(self, state: Moves, seed: int) -> Any:
-        return self._do("sample_outcome", state, lambda: 1 + seed % 2)
-
-
-class Hashed(Dice):
-    """The same with a hash of its own."""
-
-    def hash(self, state: Moves) -> Any:
-        return self._do("hash", state, lambda: hash(state))
 
 
 class Trouble(Exception):
@@ -161,7 +96,7 @@ METHODS = tuple(BAD_ANSWERS)
 
 
 def game_for(method: str) -> Any:
-    return Sampled() if method == "sample_outcome" else Hashed() if method == "hash" else Dice()
+    return SampledDice() if method == "sample_outcome" else HashedDice() if method == "hash" else Dice()
 
 
 def fault_search(game: Any, method: str, engine: str) -> Search:
