@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import windrow
 
-ENGINES = Path(__file__).parent.parent / "examples" / "engines.py"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+ENGINES = EXAMPLES / "engines.py"
 
 WITHOUT_TORCH = f"""
 import runpy, sys
@@ -22,6 +26,11 @@ runpy.run_path({str(ENGINES)!r}, run_name="__main__")
 
 def run_engines(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(ENGINES), *arguments], capture_output=True, text=True, timeout=120)
+
+
+def run_example(name: str, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
 
 
 def rows_of(output: str) -> list[list[str]]:
@@ -126,3 +135,84 @@ def test_engines_says_what_is_wrong_with_its_arguments(arguments: list[str], mes
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+# --- Three to copy -------------------------------------------------------------------------------------------------
+
+
+def test_the_page_about_examples_names_all_of_them() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    programs = [path.name for path in EXAMPLES.rglob("*.py")]
+    assert len(programs) > 8
+    assert not [name for name in programs if name not in page]
+
+
+def test_a_network_of_ones_own_searches() -> None:
+    run = run_example("own_network.py", "--trees", "8", "--simulations", "20")
+    assert run.returncode == 0, run.stderr
+    assert "160 simulations of 8 trees" in run.stdout
+    assert "value" in run.stdout and "of the time was the network's" in run.stdout
+
+
+def test_a_game_of_ones_own_is_trained(tmp_path: Path) -> None:
+    run = run_example("own_game.py", "--iterations", "3", "--games", "60", "--run", str(tmp_path / "run"))
+    assert run.returncode == 0, run.stderr
+    assert "iteration 3: 180 games" in run.stdout
+    lost, lines = map(int, re.search(r"it loses (\d+) of the (\d+) lines", run.stdout).groups())  # pyright: ignore
+    assert 0 <= lost < lines
+    assert (tmp_path / "run" / "config.json").exists()
+
+
+def test_hexapawn_is_what_it_says() -> None:
+    """Gardner's theorem, by exhaustion: the second player wins."""
+    from windrow.testing import check_game
+
+    game = windrow.make_game(f"{EXAMPLES / 'own_game.py'}:Hexapawn")
+    check_game(game)
+
+    def value(state: object) -> int:
+        """For the player to move."""
+        if game.to_play(state) == windrow.TERMINAL:
+            return -1
+        return max(-value(game.apply(state, action)) for action in game.legal_actions(state))
+
+    assert value(game.initial_state()) == -1
+
+
+def test_a_position_is_analysed_and_drawn(tmp_path: Path) -> None:
+    #   . . o o o . .
+    #   . . x x x . .    x to move: 2 and 6 both win at once
+    #   1 2 3 4 5 6 7
+    run = run_example("analyse.py", "connect4", "--moves", "334455", "--simulations", "400", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    lines = re.findall(r"^(\d): (.+)$", run.stdout, re.MULTILINE)
+    assert len(lines) == 3
+    assert lines[0] in [("2", "2"), ("6", "6")]  # nothing comes after
+    circles = ElementTree.parse(tmp_path / "tree.svg").iter("{http://www.w3.org/2000/svg}circle")
+    assert len(list(circles)) == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["chess"], "unknown game 'chess'"),
+        (["connect4", "--moves", "8"], "'8'"),
+        (["connect4", "--evaluator", "nothing.onnx"], "nothing.onnx"),
+        (["connect4", "--out", "no/such/folder/tree.svg"], "No such file"),
+    ],
+)
+def test_analysing_says_what_is_wrong(arguments: list[str], message: str, tmp_path: Path) -> None:
+    run = run_example("analyse.py", *arguments, folder=tmp_path)
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_picture_in_the_docs_is_what_its_code_draws(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    drawn = (tmp_path / "tree.svg").read_text(encoding="utf-8")
+    assert drawn == (ROOT / "docs" / "tree.svg").read_text(encoding="utf-8"), (
+        "run the code of docs/examples.md in docs/"
+    )

@@ -1,0 +1,58 @@
+"""The site of docs/ builds, every link and anchor leads somewhere, and nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="the tools of the site need Python 3.11 or newer")
+    folder = tmp_path_factory.mktemp("site")
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists()
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    """No font, script, style or picture of another host: the site works on a machine without a network."""
+    loads = re.compile(r"<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=\"?(https?:[^\" >]+)[^>]*>")
+    for page in site.rglob("*.html"):
+        found = [match[1] for match in loads.finditer(page.read_text(encoding="utf-8")) if "canonical" not in match[0]]
+        assert not found, page
+
+
+def test_the_reference_has_the_public_names(site: Path) -> None:
+    """The docstrings were found, and so were the names that are loaded lazily."""
+    for page, names in {
+        "windrow": ["windrow.Search.run", "windrow.SearchConfig.leaves_per_tree", "windrow.compile_game"],
+        "evaluators": ["windrow.evaluators.TorchEvaluator", "windrow.evaluators.load"],
+        "train": ["windrow.train.TrainingRun.resume", "windrow.train.LearnerConfig.learning_rate"],
+        "search": ["windrow.search.draw_tree"],
+        "reference": ["windrow.reference.ReferenceSearch.run"],
+    }.items():
+        text = (site / "api" / f"{page}.html").read_text(encoding="utf-8")
+        assert not [name for name in names if f'id="{name}"' not in text], page
+
+
+def test_blocks_of_code_are_blocks(site: Path) -> None:
+    """A fence that the site does not understand would be shown as it is written."""
+    assert not [page for page in site.rglob("*.html") if "```" in page.read_text(encoding="utf-8")]
