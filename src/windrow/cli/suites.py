@@ -23,6 +23,7 @@ from windrow.cli.output import print_json, print_table, stdout
 from windrow.errors import WindrowError
 
 _COMMAND_VARIABLE = "WINDROW_BENCH_COMMAND"
+_STDERR = 2
 
 
 def register(group: typer.Typer) -> None:
@@ -118,10 +119,10 @@ def programs() -> Path:
 
 
 def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "") -> int:
-    """Run one of the programs; its exit code. `is_quiet` keeps stdout for others."""
+    """Run one of the programs; its exit code. `is_quiet` keeps stdout for the result: what it prints goes to stderr."""
     environment = {**os.environ, **({_COMMAND_VARIABLE: command} if command else {})}
     line = [sys.executable, str(programs() / f"{program}.py"), *arguments]
-    return subprocess.run(line, env=environment, stdout=sys.stderr if is_quiet else None, check=False).returncode
+    return subprocess.run(line, env=environment, stdout=_STDERR if is_quiet else None, check=False).returncode
 
 
 def _duration(seconds: float) -> str:
