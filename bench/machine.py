@@ -110,10 +110,10 @@ def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: f
 
 def _watch_others(take: Callable[[], T]) -> tuple[T, float]:
     """What `take` gives, and the cores that other processes used meanwhile."""
-    busy_start, own_start, start = busy_s(), process_time(), perf_counter()
+    busy_start, own_start, start = busy_s(), own_s(), perf_counter()
     value = take()
     elapsed = perf_counter() - start
-    return value, max(0.0, (busy_s() - busy_start - (process_time() - own_start)) / elapsed)
+    return value, max(0.0, (busy_s() - busy_start - (own_s() - own_start)) / elapsed)
 
 
 def keep_freed_memory() -> None:
@@ -139,6 +139,32 @@ def busy_s() -> float:
         return float("nan")
     user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (int(ticks) for ticks in first.split()[1:])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_s() -> float:
+    """Seconds that this process and those it has started have worked, the ones that have ended too."""
+    ended = os.times()
+    seconds = process_time() + ended.children_user + ended.children_system
+    processes = _processes()
+    family = {os.getpid()}
+    while found := {pid for pid, (parent, _) in processes.items() if parent in family} - family:
+        seconds += sum(processes[pid][1] for pid in found)
+        family |= found
+    return seconds
+
+
+def _processes() -> dict[int, tuple[int, float]]:
+    """Of each process its parent, and the seconds it has worked with its children that have ended."""
+    found: dict[int, tuple[int, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name, which may have spaces, is in parentheses; the times are the 14th to the 17th field.
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        ticks = sum(int(field) for field in fields[11:15])
+        found[int(path.parent.name)] = int(fields[1]), ticks / os.sysconf("SC_CLK_TCK")
+    return found
 
 
 def _cpu_model() -> str:
@@ -173,6 +199,8 @@ def _commit() -> str:
         command = ["git", "-C", str(ROOT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
+    if not (ROOT / "pyproject.toml").is_file():  # a wheel, perhaps inside somebody else's repository
+        return f"of the wheel {_version('windrow')}"
     try:
         changed = " with changes" if git("status", "--porcelain", "--", "src", "cpp", "CMakeLists.txt") else ""
         return git("rev-parse", "--short", "HEAD") + changed
