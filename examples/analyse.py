@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{game.action_name(action)}: {line}")
 
         options.out.write_text(draw_tree(search, count=options.nodes), encoding="utf-8")
-        print(f"the {options.nodes} most visited nodes are in {options.out}")
+        print(f"the most visited part of the tree is in {options.out}")
     except (WindrowError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -145,8 +145,9 @@ def main() -> None:
         folder = options.run or Path(temporary) / "run"
         run = TrainingRun.create(folder, config)
         for report in run.iterations():
-            loss = report.metrics.get("loss")
-            print(f"iteration {report.iteration}: {report.metrics['games']} games, loss {loss or float('nan'):.3f}")
+            games, loss = report.metrics["games"], report.metrics.get("loss")
+            learned = "nothing learned yet" if loss is None else f"loss {loss:.3f}"
+            print(f"iteration {report.iteration}: {games} games, {learned}")
         run.close()
 
         game = windrow.make_game(config.game)

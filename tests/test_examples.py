@@ -157,7 +157,8 @@ def test_a_network_of_ones_own_searches() -> None:
 def test_a_game_of_ones_own_is_trained(tmp_path: Path) -> None:
     run = run_example("own_game.py", "--iterations", "3", "--games", "60", "--run", str(tmp_path / "run"))
     assert run.returncode == 0, run.stderr
-    assert "iteration 3: 180 games" in run.stdout
+    games = re.search(r"^iteration 3: (\d+) games, loss \d", run.stdout, re.MULTILINE)
+    assert games is not None and int(games[1]) >= 180  # it goes on playing while it learns
     lost, lines = map(int, re.search(r"it loses (\d+) of the (\d+) lines", run.stdout).groups())  # pyright: ignore
     assert 0 <= lost < lines
     assert (tmp_path / "run" / "config.json").exists()
@@ -189,7 +190,7 @@ def test_a_position_is_analysed_and_drawn(tmp_path: Path) -> None:
     assert len(lines) == 3
     assert lines[0] in [("2", "2"), ("6", "6")]  # nothing comes after
     circles = ElementTree.parse(tmp_path / "tree.svg").iter("{http://www.w3.org/2000/svg}circle")
-    assert len(list(circles)) == 40
+    assert 20 < len(list(circles)) <= 40  # where two moves win at once, the tree is small
 
 
 @pytest.mark.parametrize(

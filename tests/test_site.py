@@ -12,17 +12,17 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+def build(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """As `make docs` does. Not with --quiet: then mkdocs does not count its warnings, and --strict means nothing."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="the tools of the site need Python 3.11 or newer")
     folder = tmp_path_factory.mktemp("site")
-    run = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = build("--site-dir", str(folder))
     assert run.returncode == 0, run.stdout + run.stderr
     return folder
 
@@ -56,3 +56,18 @@ def test_the_reference_has_the_public_names(site: Path) -> None:
 def test_blocks_of_code_are_blocks(site: Path) -> None:
     """A fence that the site does not understand would be shown as it is written."""
     assert not [page for page in site.rglob("*.html") if "```" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("link", ["[nowhere](nowhere.md)", "[page](other.md#nowhere)", "![picture](nowhere.svg)"])
+def test_a_link_that_leads_nowhere_is_seen(link: str, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="the tools of the site need Python 3.11 or newer")
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    validation = re.search(r"^validation:\n(?:  .*\n)+", config, re.MULTILINE)
+    assert validation is not None
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(link, encoding="utf-8")
+    (tmp_path / "docs" / "other.md").write_text("# Other", encoding="utf-8")
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: a\nplugins: []\n{validation[0]}", encoding="utf-8")
+    run = build("--config-file", str(tmp_path / "mkdocs.yml"), "--site-dir", str(tmp_path / "site"))
+    assert run.returncode == 1
+    assert "nowhere" in run.stderr
