@@ -81,11 +81,16 @@ def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if block.file is not None:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
         elif block.kind == "sh":
-            for line in block.code.splitlines():
+            for line in lines_of(block.code):
                 run_command(line, tmp_path)
         elif block.kind == "python" and block.why is None:
             # Padded with newlines, so that a traceback names the line of the page.
             exec(compile("\n" * block.line + block.code, str(ROOT / page), "exec"), namespace)
+
+
+def lines_of(code: str) -> list[str]:
+    """The lines of a shell block; a backslash at its end joins a line with the next."""
+    return re.sub(r"\\\n\s*", " ", code).splitlines()
 
 
 def run_command(line: str, folder: Path) -> None:
@@ -160,7 +165,7 @@ def test_python_is_told_from_other_text(code: str, expected: bool) -> None:
 def commands_of(text: str) -> list[list[str]]:
     """The words of every `windrow` command in a fence or an indented block, run or not; a prompt may come first."""
     codes = [block.code for block in blocks_of(text)] + INDENTED.findall(FENCE.sub("", text))
-    lines = [line.strip() for code in codes for line in re.sub(r"\\\n\s*", " ", code).splitlines()]
+    lines = [line.strip() for code in codes for line in lines_of(code)]
     parts = [part.strip() for line in lines for part in line.split("&&")]
     return [
         shlex.split(found[1], comments=True)
