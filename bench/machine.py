@@ -89,6 +89,12 @@ class Samples(Generic[T]):
         return is_noisy and (len(ratios) < MIN_QUIET or min(ratios) < target <= max(ratios))
 
 
+class Patience:
+    """How long benchmarks may wait for a quiet machine, as a share of what they would: 0 in a smoke run."""
+
+    share = 1.0
+
+
 def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: float) -> Samples[T]:
     """Samples taken while the machine was quiet.
 
@@ -97,7 +103,7 @@ def take_quiet(take: Callable[[], T], *, wanted: int, max_samples: int, max_s: f
     second or more: the system's clock ticks in hundredths.
     """
     samples: list[tuple[T, float]] = []
-    deadline = perf_counter() + max_s
+    deadline = perf_counter() + max_s * Patience.share
     while True:
         while perf_counter() < deadline and _watch_others(lambda: sleep(0.1))[1] > QUIET_CORES:
             pass

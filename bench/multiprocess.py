@@ -19,7 +19,7 @@ from time import perf_counter, process_time, sleep
 from typing import Any
 
 import numpy as np
-from machine import MIN_QUIET, QUIET_CORES, busy_s, num_cores, on_cores
+from machine import MIN_QUIET, QUIET_CORES, Patience, busy_s, num_cores, on_cores
 from openings import openings
 from report import Figure, number, print_table, run_alone
 
@@ -114,7 +114,7 @@ def ratios(case: Case, base: Case) -> tuple[list[float], bool]:
 
 def wait_for_quiet(deadline: float) -> None:
     """Wait until other processes let the machine be, but not for ever."""
-    while perf_counter() < deadline:
+    while Patience.share > 0 and perf_counter() < deadline:
         busy, start = busy_s(), perf_counter()
         sleep(0.2)
         if (busy_s() - busy) / (perf_counter() - start) <= QUIET_CORES:
