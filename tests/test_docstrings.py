@@ -24,8 +24,21 @@ API = {
     if (match := re.search(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE))
 }
 """Pages of the reference, and the module of each."""
-PARTS = ("evaluators", "games", "inference", "nets", "play", "reference", "search", "tensor", "testing", "train")
-PACKAGES = ["windrow", *(f"windrow.{part}" for part in PARTS)]
+PACKAGES = [
+    "windrow",
+    "windrow.reference",
+    *(
+        f"windrow.{path.stem}"
+        for path in sorted(ROOT.glob("src/windrow/[a-z]*.py"))
+        if "__all__ = " in path.read_text("utf-8")
+    ),
+    *(
+        f"windrow.{path.parent.name}"
+        for path in sorted(ROOT.glob("src/windrow/*/__init__.py"))
+        if "__all__ = " in path.read_text("utf-8")
+    ),
+]
+"""Whatever says by `__all__` what is public, and the law itself."""
 
 ARRAY = re.compile(r"\b(NDArray|FloatArray|IntArray|BoolArray|ndarray|Tensor)\b")
 SHAPE = re.compile(r"\[[\w*][^\]]*\]|\bshape\b")

@@ -19,6 +19,7 @@ _BUSY = 0.85
 class Measured:
     """A candidate and what it does.
 
+    candidate: the way to search.
     simulations_per_second: over all trees.
     efficiency: one-leaf simulations that one of them is worth, above 0 and at most 1.
     batch_fill: rows evaluated as a share of the rows that calls had room for, 0 to 1.

@@ -50,6 +50,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 class PriceRow:
     """One measured point: with `leaves` in flight, `simulations` play as well as `equal_simulations` with one.
 
+    game: where it was measured.
+    rule: by which simulations in flight are kept apart.
+    simulations, leaves, equal_simulations: as above.
     error: of `equal_simulations`, half of the interval it lies in; None where that is not known.
     """
 

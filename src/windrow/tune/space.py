@@ -25,7 +25,10 @@ _TENSOR_TREES = (1024, 4096)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One way to run a search. What is None does not matter to its engine."""
+    """One way to run a search. What is None does not matter to its engine.
+
+    engine, leaves_per_tree, num_threads, num_workers, pipeline, max_batch: as in `SearchConfig`.
+    """
 
     engine: str
     num_trees: int

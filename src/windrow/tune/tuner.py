@@ -61,6 +61,9 @@ _BEGINNINGS = (0.5, 0.0, 0.75, 0.25, 0.625, 0.125, 0.875, 0.375)
 class Tuning:
     """What was measured, and what was chosen.
 
+    game, num_simulations: what it was tuned for.
+    num_positions: positions to be searched together; None: as many as are best.
+    price_source: where the price of leaves in flight comes from, in words.
     rows: the best first; what was measured only to compare with is among them.
     choice: the one to take.
     config: the search that was asked for, with the choice's settings.
