@@ -7,12 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import ConfigError, make_game
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
@@ -44,32 +44,6 @@ class Watched(Evaluator):
         if self.error is not None:
             raise self.error
         return self._inner.evaluate(observations)
-
-
-class Threaded:
-    """The same, asynchronously: two batches at once."""
-
-    pipeline = 2
-
-    def __init__(self, inner: Watched) -> None:
-        self._inner, self._pool = inner, ThreadPoolExecutor(2)
-        self.most_out = 0
-        self._out: list[Future[Any]] = []
-
-    def allocate(self, shape: tuple[int, ...]) -> Any:
-        return np.empty(shape, np.float32)
-
-    def evaluate(self, observations: Any) -> Any:
-        return self._inner.evaluate(observations)
-
-    def submit(self, observations: Any) -> Any:
-        self._out = [future for future in self._out if not future.done()]
-        self._out.append(self._pool.submit(self._inner.evaluate, observations))
-        self.most_out = max(self.most_out, len(self._out))
-        return self._out[-1]
-
-    def close(self) -> None:
-        self._pool.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +114,7 @@ def test_patience(
 def test_many_clients_get_their_own_answers(is_threaded: bool) -> None:
     """Every client its own rows, whatever they were batched with; observations shared or not."""
     watched = Watched()
-    evaluator: Any = Threaded(watched) if is_threaded else watched
+    evaluator: Any = ThreadedEvaluator(watched) if is_threaded else watched
     server = InferenceServer(GAME, evaluator, BatchingPolicy(max_batch=20))
     clients = [server.connect(16) for _ in range(4)]
     reference = HashEvaluator(1).bind(GAME)

@@ -11,7 +11,6 @@ from agreement_cases import GRID_GAMES, MANY_TREES, MORE_GAMES, PLAYERS_AND_DICE
 from hypothesis import strategies as st
 from search_cases import (
     FullReference,
-    ThreadedEvaluator,
     assert_same_tree,
     linear_evaluator,
     random_position,
@@ -20,6 +19,7 @@ from search_cases import (
 )
 from toy_games import PlainPig, PlainTicTacToe
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import CHANCE, TERMINAL, Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator
 from windrow.games import CoreGame, State

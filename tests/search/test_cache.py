@@ -11,7 +11,6 @@ import pytest
 from agreement_cases import GRID_GAMES, MANY_TREES, SLOW_TO_DRAW, Case, cases
 from hypothesis import strategies as st
 from search_cases import (
-    ThreadedEvaluator,
     assert_same_tree,
     in_flight,
     linear_evaluator,
@@ -19,6 +18,7 @@ from search_cases import (
     snapshot,
 )
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import TERMINAL, Search, SearchConfig, make_game
 from windrow.evaluators import Done, HashEvaluator, PredictionCache, UniformEvaluator
 from windrow.games.native import NativeGame, State
@@ -259,6 +259,7 @@ def test_a_second_search_of_the_same_position_costs_nothing():
     second = search.run(CONNECT4.initial_state())
     assert search.stats.nn_positions == search.stats.nn_batches == 0
     assert search.stats.cache_hits == search.stats.saved_evaluations == search.stats.evaluations == stats.evaluations
+    assert 0.0 < stats.cache_hit_rate < search.stats.cache_hit_rate == 1.0
     assert second.visits.tolist() == first.visits.tolist()
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from search_cases import (
     Recorder,
-    ThreadedEvaluator,
     check_invariants,
     in_flight,
     linear_evaluator,
@@ -19,6 +18,7 @@ from search_cases import (
     walk,
 )
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import EvaluatorError, Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator, UniformEvaluator, from_function
 

@@ -32,9 +32,10 @@ from multiprocess_games import (
     workers_of,
     zombies_of,
 )
-from search_cases import Recorder, ThreadedEvaluator, in_flight
+from search_cases import Recorder, in_flight
 from toy_games import PlainTicTacToe
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import EvaluatorError, GameError, Search, SearchConfig, SearchError, make_game
 from windrow.evaluators import HashEvaluator, from_function
 from windrow.inference.pool import WorkerTraceback

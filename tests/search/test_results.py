@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from search_cases import Recorder, ThreadedEvaluator, constant_evaluator, random_position
+from search_cases import Recorder, constant_evaluator, random_position
 
+from threaded_evaluator import ThreadedEvaluator
 from windrow import Search, SearchConfig, SearchResult, make_game
 from windrow.evaluators import HashEvaluator, UniformEvaluator
 

@@ -12,38 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from training_cases import finish, small_run
 
 from windrow import CheckpointError, ConfigError, TrainingError
 from windrow.train import GameLog, TrainConfig, TrainingRun, load_training, read_metrics
 
 PROGRAM = Path(__file__).with_name("run_until_killed.py")
 TIMES = {"selfplay_s", "learn_s", "total_s"}
-
-
-def small(**changes: Any) -> TrainConfig:
-    settings: dict[str, Any] = {
-        "game": "tictactoe",
-        "num_iterations": 3,
-        "games_per_iteration": 24,
-        "min_positions": 60,
-        "samples_per_position": 3.0,
-        "backend": "torch",
-        "num_threads": 1,
-        "overlap": False,
-        "network": {"channels": 8, "blocks": 1},
-        "search": {"num_simulations": 12},
-        "selfplay": {"num_slots": 16},
-        "learner": {"batch_size": 32, "warmup_steps": 2},
-        "replay": {"max_positions": 200},
-    }
-    return TrainConfig.from_dict({**settings, **changes})
-
-
-def finish(run: TrainingRun) -> Path:
-    for _ in run.iterations():
-        pass
-    run.close()
-    return run.folder
 
 
 def counters(folder: Path) -> dict[str, Any]:
@@ -60,7 +35,7 @@ def kill_at(folder: Path, kind: str, count: int) -> None:
 
 def test_killed_and_resumed_equals_never_killed(tmp_path: Path):
     """Deterministic: the same counters and the same bits of weights and optimizer, wherever the kills came."""
-    config = small(deterministic=True)
+    config = small_run(deterministic=True)
     whole = finish(TrainingRun.create(tmp_path / "whole", config))
     TrainingRun.create(tmp_path / "killed", config).close()
     kill_at(tmp_path / "killed", "games", 7)  # in the first iteration, before any checkpoint
@@ -79,7 +54,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path: Path):
 def test_only_games_in_progress_are_lost(tmp_path: Path):
     """Not deterministic: the games that had finished are there after the kill, and count."""
     folder = tmp_path / "run"
-    TrainingRun.create(folder, small(num_iterations=2)).close()
+    TrainingRun.create(folder, small_run(num_iterations=2)).close()
     kill_at(folder, "games", 24 + 9)
     log = folder / "games" / "000002.games"
     before = GameLog.read(log)
@@ -94,7 +69,7 @@ def test_only_games_in_progress_are_lost(tmp_path: Path):
 
 def test_a_torn_log_and_several_iterations_behind_the_checkpoint(tmp_path: Path):
     """With a checkpoint every third iteration, games of the others are carried into the next."""
-    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=3, checkpoint_every=3)))
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=3, checkpoint_every=3)))
     before = counters(folder)["games"]
     run = TrainingRun.resume(folder, {"num_iterations": 6})
     for _, report in zip(range(2), run.iterations(), strict=False):
@@ -115,7 +90,7 @@ def test_a_torn_log_and_several_iterations_behind_the_checkpoint(tmp_path: Path)
 
 
 def test_the_replay_after_a_resume_is_the_replay_before(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=4))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=4))
     finish(run)
     again = TrainingRun.resume(tmp_path / "run")
     assert len(again.replay) == len(run.replay) == 200
@@ -134,15 +109,15 @@ def _rng() -> Any:
 def test_old_games_are_forgotten_and_kept_on_request(tmp_path: Path):
     # A tic-tac-toe game has at most 9 moves, so 20 positions are in the last games of an iteration.
     settings: dict[str, Any] = {"replay": {"max_positions": 60}, "keep_checkpoints": 1, "num_iterations": 4}
-    folder = finish(TrainingRun.create(tmp_path / "short", small(**settings)))
+    folder = finish(TrainingRun.create(tmp_path / "short", small_run(**settings)))
     assert [path.stem for path in sorted((folder / "games").iterdir())] == ["000004"]
     assert [path.name for path in sorted((folder / "checkpoints").iterdir())] == ["000004"]
-    folder = finish(TrainingRun.create(tmp_path / "all", small(**settings, keep_games=True)))
+    folder = finish(TrainingRun.create(tmp_path / "all", small_run(**settings, keep_games=True)))
     assert len(list((folder / "games").iterdir())) == 4
 
 
 def test_metrics_and_event_files(tmp_path: Path):
-    folder = finish(TrainingRun.create(tmp_path / "run", small()))
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run()))
     lines = read_metrics(folder)
     assert [line["iteration"] for line in lines] == [1, 2, 3]
     assert {"loss", "value_error", "policy_entropy", "games_per_s", "game_length", "policy_lag"} <= lines[-1].keys()
@@ -152,14 +127,14 @@ def test_metrics_and_event_files(tmp_path: Path):
 
 
 def test_learning_is_bounded_by_what_was_played(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=5))
     finish(run)
     assert run.counters.steps * 32 <= 3.0 * run.counters.positions
     assert run.counters.steps * 32 > 2.0 * run.counters.positions  # less the first ones, before min_positions
 
 
 def test_simulations_rise_during_a_run(tmp_path: Path):
-    config = small(num_iterations=10, games_per_iteration=4, early_simulations=4, search={"num_simulations": 18})
+    config = small_run(num_iterations=10, games_per_iteration=4, early_simulations=4, search={"num_simulations": 18})
     run = TrainingRun.create(tmp_path / "run", config)
     budgets = [run.selfplay.num_simulations for _ in run.iterations()]
     run.close()
@@ -168,7 +143,7 @@ def test_simulations_rise_during_a_run(tmp_path: Path):
 
 def test_learning_beside_playing(tmp_path: Path):
     """With `overlap` an iteration has at least the games asked for, and learns from those before it."""
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=5, overlap=True))
     kinds: set[str] = set()
     reports = list(run.iterations(lambda kind, numbers: kinds.add(f"{kind} {threading.current_thread().name}")))
     assert kinds == {"games MainThread", "steps windrow-learner"}
@@ -183,7 +158,7 @@ def test_learning_beside_playing(tmp_path: Path):
 
 
 def test_an_interrupt_ends_the_learner_too(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=5, overlap=True))
     num_games = 0
 
     def interrupt(kind: str, numbers: dict[str, float]) -> None:
@@ -207,7 +182,7 @@ def test_an_interrupt_ends_the_learner_too(tmp_path: Path):
 
 
 def test_an_error_of_the_learner_is_raised(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=5, overlap=True, learner={"batch_size": 32}))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=5, overlap=True, learner={"batch_size": 32}))
     reports = run.iterations()
     next(reports)
     with torch.no_grad():
@@ -218,7 +193,7 @@ def test_an_error_of_the_learner_is_raised(tmp_path: Path):
 
 
 def test_bad_folders(tmp_path: Path):
-    config = small()
+    config = small_run()
     folder = finish(TrainingRun.create(tmp_path / "run", config.replace(num_iterations=1)))
     with pytest.raises(ConfigError, match="holds a run already"):
         TrainingRun.create(folder, config)
@@ -236,7 +211,7 @@ def test_bad_folders(tmp_path: Path):
 
 
 def test_damaged_checkpoints_are_passed_over(tmp_path: Path):
-    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=3)))
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=3)))
     newest = folder / "checkpoints" / "000003" / "model.safetensors"
     newest.write_bytes(newest.read_bytes()[:-100])
     with pytest.warns(RuntimeWarning, match="000003"):
@@ -247,7 +222,7 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path):
 
 
 def test_overrides_stay(tmp_path: Path):
-    folder = finish(TrainingRun.create(tmp_path / "run", small(num_iterations=1)))
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=1)))
     run = TrainingRun.resume(folder, {"num_iterations": 2, "search.num_simulations": 8})
     assert run.config.search.num_simulations == 8
     finish(run)
@@ -256,7 +231,7 @@ def test_overrides_stay(tmp_path: Path):
 
 
 def test_progress_and_summary(tmp_path: Path):
-    run = TrainingRun.create(tmp_path / "run", small(num_iterations=4))
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=4))
     shares = []
     for report in run.iterations():
         shares.append(run.progress)

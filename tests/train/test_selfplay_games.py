@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from training_cases import finish, small_run
 
 from windrow import CHANCE, TERMINAL, EvaluatorError, Search, SearchConfig, TrainingError, evaluators, make_game
 from windrow.evaluators import HashEvaluator, RolloutEvaluator
@@ -22,7 +23,6 @@ from windrow.train import (
     Replay,
     SelfPlay,
     SelfPlayConfig,
-    TrainConfig,
     TrainingRun,
     load_training,
     step_rng,
@@ -429,30 +429,14 @@ def test_a_record_with_impossible_dice_is_refused(name: str):
 # --- A run -------------------------------------------------------------------------------------------------------
 
 
-def small_run(game: str, **changes: Any) -> TrainConfig:
-    settings: dict[str, Any] = {
-        "game": game,
-        "num_iterations": 3,
-        "games_per_iteration": 12,
-        "min_positions": 40,
-        "samples_per_position": 2.0,
-        "backend": "torch",
-        "num_threads": 1,
-        "overlap": False,
-        "network": {"channels": 8, "blocks": 1},
-        "search": {"num_simulations": 8},
-        "selfplay": {"num_slots": 8},
-        "learner": {"batch_size": 32, "warmup_steps": 2},
-        "replay": {"max_positions": 2000},
-    }
-    return TrainConfig.from_dict({**settings, **changes})
-
-
-def finish(run: TrainingRun) -> Path:
-    for _ in run.iterations():
-        pass
-    run.close()
-    return run.folder
+SHORT: dict[str, Any] = {
+    "games_per_iteration": 12,
+    "min_positions": 40,
+    "samples_per_position": 2.0,
+    "search": {"num_simulations": 8},
+    "selfplay": {"num_slots": 8},
+    "replay": {"max_positions": 2000},
+}
 
 
 @pytest.mark.parametrize(
@@ -461,7 +445,7 @@ def finish(run: TrainingRun) -> Path:
     ids=["pig", "three players", "two dice"],
 )
 def test_a_run_learns_saves_and_plays(name: str, options: dict[str, Any], num_values: int, tmp_path: Path):
-    folder = finish(TrainingRun.create(tmp_path / "run", small_run(name, game_options=options)))
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run(**SHORT, game=name, game_options=options)))
     saved = load_training(folder)
     assert saved.counters["iteration"] == 3 and saved.counters["games"] == 36 and saved.counters["steps"] > 0
     game = make_game(name, **options)
@@ -485,7 +469,7 @@ def test_a_run_learns_saves_and_plays(name: str, options: dict[str, Any], num_va
 def test_a_deterministic_run_with_dice_is_the_same_again(tmp_path: Path):
     games = []
     for number in range(2):
-        config = small_run("pig", game_options={"target": 25}, deterministic=True, num_iterations=2)
+        config = small_run(**SHORT, game="pig", game_options={"target": 25}, deterministic=True, num_iterations=2)
         folder = finish(TrainingRun.create(tmp_path / f"run{number}", config))
         games.append([GameLog.read(path) for path in sorted((folder / "games").iterdir())])
     assert games[0] == games[1]

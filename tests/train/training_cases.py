@@ -1,14 +1,15 @@
-"""What the tests of training share: records of random games, batches, small networks and their comparison."""
+"""What the tests of training share: records of random games, batches, small networks, their comparison, small runs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from windrow import make_game
 from windrow.games.native import NativeGame
-from windrow.train import Batch, GameRecord, Replay, step_rng
+from windrow.train import Batch, GameRecord, Replay, TrainConfig, TrainingRun, step_rng
 
 CONNECT4 = make_game("connect4")
 
@@ -63,3 +64,31 @@ def same_bits(one: dict[str, Any], other: dict[str, Any]) -> bool:
         one[name].dtype == other[name].dtype and one[name].numpy().tobytes() == other[name].numpy().tobytes()
         for name in one
     )
+
+
+def small_run(**changes: Any) -> TrainConfig:
+    """A run of tic-tac-toe that takes a second or two."""
+    settings: dict[str, Any] = {
+        "game": "tictactoe",
+        "num_iterations": 3,
+        "games_per_iteration": 24,
+        "min_positions": 60,
+        "samples_per_position": 3.0,
+        "backend": "torch",
+        "num_threads": 1,
+        "overlap": False,
+        "network": {"channels": 8, "blocks": 1},
+        "search": {"num_simulations": 12},
+        "selfplay": {"num_slots": 16},
+        "learner": {"batch_size": 32, "warmup_steps": 2},
+        "replay": {"max_positions": 200},
+    }
+    return TrainConfig.from_dict({**settings, **changes})
+
+
+def finish(run: TrainingRun) -> Path:
+    """Run it to its end; its folder."""
+    for _ in run.iterations():
+        pass
+    run.close()
+    return run.folder
