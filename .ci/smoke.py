@@ -21,6 +21,7 @@ from windrow.reference import ReferenceSearch
 DATA = (
     "py.typed",
     "_core.pyi",
+    "_bench/suite.py",
     "play/data/connect4_solved.txt",
     "train/configs/connect4.toml",
     "train/configs/tensor/connect4.toml",
