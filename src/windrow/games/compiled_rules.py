@@ -216,15 +216,6 @@ class Replay:
             return f"{self._facts.label}.{method} returned {answer}; it must be how many it wrote, from 0 to {limit}"
         return None
 
-    def _can_happen(self, record: Any, move: int) -> bool:
-        """False for an outcome that the compiled game refuses."""
-        if "can_happen" in self._facts.methods:
-            return self._rules.to_play(record) != CHANCE or bool(self._rules.can_happen(record, move))
-        if "chance_outcomes" not in self._facts.methods or self._rules.to_play(record) != CHANCE:
-            return True
-        outcomes, probabilities = self._room("chance_outcomes")
-        return move in outcomes[: self._rules.chance_outcomes(record, outcomes, probabilities)].tolist()
-
     def _room(self, method: str) -> list[npt.NDArray[Any]]:
         facts = self._facts
         if method == "observe":

@@ -72,7 +72,9 @@ class FrozenMethods:
         try:
             value: Any = getattr(self._rules, name)
         except AttributeError:
-            raise GameError(f"{user} uses {key}, which {self._label} does not have") from None
+            raise GameError(
+                f"{user} uses {key}, which {self._label} does not have: define it in the class or in __init__"
+            ) from None
         if isinstance(value, MethodType):
             function: Any = value.__func__
             return self._compile(key, getattr(function, "py_func", function), is_method=True)

@@ -140,7 +140,7 @@ class CoreGame(ABC):
             GameError: chance is not to move.
         """
         if self.to_play(state) != CHANCE:
-            raise GameError(f"chance is not to move here:\n{state}")
+            raise GameError(f"chance is not to move here, so there is nothing to draw: play an action.\n{state}")
         if self.chance == "sampled":
             return self._sample_outcome(state, seed)
         left = _mixed(seed) / 2**64
@@ -266,23 +266,36 @@ class CoreGame(ABC):
         Raises:
             IllegalMoveError: it says which move, where it stands, what is wrong with it and what is legal instead.
         """
+        if isinstance(moves, str):
+            return self._play_text(moves)[1]
         state = self.initial_state()
-        if not isinstance(moves, str):
-            for number, move in enumerate(moves, start=1):
-                named = isinstance(move, str)
-                found = self._parse_word(move, is_chance=self._is_chance(state)) if named else index(move)
-                state = self._play_named(state, found, f"move {number}, {repr(move) if named else f'action {move}'},")
-            return state
-        position, number = _skip_separators(moves, 0), 0
-        while position < len(moves):
-            number += 1
-            read = self._read_outcome if self._is_chance(state) else self._read_action
-            move, consumed = read(moves[position:])
-            word = moves[position : position + consumed] if consumed else self._word_at(moves, position)
-            where = f"move {number}, {word!r} at character {position + 1} of {moves!r},"
-            state = self._play_named(state, move if consumed else None, where)
-            position = _skip_separators(moves, position + consumed)
+        for number, move in enumerate(moves, start=1):
+            named = isinstance(move, str)
+            found = self._parse_word(move, is_chance=self._is_chance(state)) if named else index(move)
+            state = self._play_named(state, found, f"move {number}, {repr(move) if named else f'action {move}'},")
         return state
+
+    def moves_from_text(self, text: str) -> list[int]:
+        """The moves that a string of names means, played from the beginning; the way back from `moves_to_text`.
+
+        Raises:
+            IllegalMoveError: as in `state_from_moves`.
+        """
+        return self._play_text(text)[0]
+
+    def _play_text(self, text: str) -> tuple[list[int], State]:
+        """The moves that a string means, and the position after them."""
+        state, moves = self.initial_state(), list[int]()
+        position = _skip_separators(text, 0)
+        while position < len(text):
+            read = self._read_outcome if self._is_chance(state) else self._read_action
+            move, consumed = read(text[position:])
+            word = text[position : position + consumed] if consumed else self._word_at(text, position)
+            where = f"move {len(moves) + 1}, {word!r} at character {position + 1} of {text!r},"
+            state = self._play_named(state, move if consumed else None, where)
+            moves.append(move)
+            position = _skip_separators(text, position + consumed)
+        return moves, state
 
     def moves_to_text(self, moves: Iterable[int], start: State | None = None) -> str:
         """The names of `moves` in a row, as `state_from_moves` reads them.
@@ -317,7 +330,7 @@ class CoreGame(ABC):
     def _check_own(self, state: State) -> Any:
         """The data of a state of this game."""
         if state.game is not self and state.game != self:
-            raise GameError(f"a state of {state.game!r} was given to {self!r}.")
+            raise GameError(f"a state of {state.game!r} was given to {self!r}: use the game that made it.")
         return state.data
 
     def _play_named(self, state: State, move: int | None, label: str) -> State:
@@ -435,7 +448,9 @@ class ByteGame(CoreGame):
         """Raise GameError if `data` cannot be a state's."""
         if not isinstance(data, bytes) or len(data) != self.native.state_bytes:
             size = f"{len(data)}" if isinstance(data, bytes) else f"{data!r:.100}"
-            raise GameError(f"a state of {self!r} has {self.native.state_bytes} bytes, not {size}.")
+            raise GameError(
+                f"a state of {self!r} has {self.native.state_bytes} bytes, not {size}: it was made for another game."
+            )
 
     def rows_of(self, states: Sequence[State]) -> Rows:
         """[n] states as rows."""

@@ -57,7 +57,7 @@ def _import(place: str, target: str) -> ModuleType:
             ) from None
     path = Path(place).resolve()
     if not path.is_file():
-        raise GameError(f"there is no file {place}")
+        raise GameError(f"there is no file {place} (looked for at {path}): name the file in which the game is")
     # By its own name, so that its objects can be pickled and found again by other processes.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))

@@ -216,7 +216,7 @@ class InferenceServer:
     def start(self) -> None:
         """Answer on a thread of the server's own, until `close`."""
         if self._thread is not None or self._is_closed:
-            raise ConfigError("this inference server has been started, or closed, before")
+            raise ConfigError("this inference server has been started, or closed, before: make another one")
         self._closing = Doorbell.create()
         self._thread = threading.Thread(target=self._run, args=(self._closing,), name="windrow-inference", daemon=True)
         self._thread.start()

@@ -116,7 +116,9 @@ def solved_positions(game: CoreGame) -> list[SolvedPosition]:
         GameError: there is no set for this game.
     """
     if game != usual_game():
-        raise GameError(f"there are solved positions of {usual_game()!r}, not of {game!r}.")
+        raise GameError(
+            f"there are solved positions of {usual_game()!r} only, not of {game!r}: compare by matches instead."
+        )
     return list(_read_positions())
 
 

@@ -98,7 +98,9 @@ class Connect4Solver:
 
     def _check(self, state: State) -> bytes:
         if state.game is not self.game and state.game != self.game:
-            raise GameError(f"a state of {state.game!r} was given to a solver of {self.game!r}.")
+            raise GameError(
+                f"a state of {state.game!r} was given to a solver of {self.game!r}: make one for that game."
+            )
         if self.game.to_play(state) == TERMINAL:
             raise FinishedGameError(f"there is nothing to solve, the game is over:\n{state}")
         return state.data

@@ -277,7 +277,9 @@ def _find_model(path: Path) -> Path:
     if latest is not None:
         return latest / MODEL
     if _places(run / _FOLDER):
-        raise CheckpointError(f"all checkpoints of {run} are damaged: there is nothing to go on from")
+        raise CheckpointError(
+            f"all checkpoints of {run} are damaged: there is nothing to go on from, begin another run"
+        )
     what = "has no checkpoint in it" if path.is_dir() else "does not exist"
     raise CheckpointError(f"{path} {what}: name a {MODEL} file, a checkpoint's folder or a run's folder")
 

@@ -33,7 +33,7 @@ class InferenceCopy:
 
     def __init__(self, net: ResNet, *, dtype: torch.dtype, average: float = 0.0) -> None:
         device = next(net.parameters()).device
-        self._net, self._average = net, average
+        self._average = average
         self.averaged: ResNet = net
         """What is best to save: the average, or the network itself."""
         if average:

@@ -177,7 +177,10 @@ class GameLog:
         ends = [0, *(end for _, end in islice(_frames(self.path), keep))] if self.path.exists() else [0]
         self.num_games, end = len(ends) - 1, ends[-1]
         if keep is not None and self.num_games < keep:
-            raise CheckpointError(f"{self.path} has {self.num_games} games, but {keep} should be there: it was cut off")
+            raise CheckpointError(
+                f"{self.path} has {self.num_games} games, but {keep} should be there: it was cut off. "
+                "Bring back a copy of it, or begin another run"
+            )
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -274,7 +277,10 @@ def _frames(path: Path) -> Iterator[tuple[bytes, int]]:
             if magic != _MAGIC:
                 if len(magic) < len(_MAGIC) and _MAGIC.startswith(magic):
                     return
-                raise CheckpointError(f"{path} is not a log of games, or one of a newer windrow")
+                raise CheckpointError(
+                    f"{path} is not a log of games, or one of a newer windrow: name a file that windrow wrote, or "
+                    "install the windrow that wrote it"
+                )
             position, num_games = len(_MAGIC), 0
             while len(header := file.read(_FRAME.size)) == _FRAME.size:
                 length, checksum, header_checksum = _FRAME.unpack(header)

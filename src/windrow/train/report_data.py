@@ -99,9 +99,9 @@ def read_run(folder: Path) -> RunData:
         ConfigError: the folder holds no run.
     """
     if not folder.is_dir():
-        raise ConfigError(f"there is no run in {folder}: it is not a folder")
+        raise ConfigError(f"there is no run in {folder}: it is not a folder. Name the folder of one")
     if not (folder / "config.json").exists():
-        raise ConfigError(f"{folder} holds no run: there is no config.json in it")
+        raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
     run = RunData(folder, read_file(folder / "config.json"))
     try:
         run.game = make_game(str(run.settings.get("game")), **run.section("game_options"))

@@ -145,7 +145,7 @@ class TrainingRun:
         """Go on with the run in `folder` from its latest checkpoint, with some settings changed if asked."""
         folder = Path(folder)
         if not (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds no run: there is no config.json in it")
+            raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
         config = TrainConfig.read(folder / "config.json", overrides)
         if overrides:
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")

@@ -133,7 +133,7 @@ def find_backend(name: str, precision: str | None = None) -> Backend:
         if name == backend.family and other.precision == precision:
             return other
     has = " or ".join(other.precision for other in family) if name == backend.family else backend.precision
-    raise ConfigError(f"backend {name!r} computes in {has}, not in precision={precision!r}")
+    raise ConfigError(f"backend {name!r} computes in {has}, not in precision={precision!r}: leave out one of the two")
 
 
 def check_precision(precision: str | None) -> None:

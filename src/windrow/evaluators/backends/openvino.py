@@ -137,7 +137,10 @@ class OpenVinoRunner:
             nodes = {node.get_friendly_name(): node for node in self._model.get_ops()}
             lost = [name for name in names if name not in nodes or nodes[name].get_type_name() != "Constant"]
             if lost:
-                raise EvaluatorError(f"OpenVINO has folded the weights {', '.join(lost)}, so they cannot be updated")
+                raise EvaluatorError(
+                    f"OpenVINO has folded the weights {', '.join(lost)}, so they cannot be updated: "
+                    'load the network anew, or choose backend="onnxruntime"'
+                )
             self._constants = {name: nodes[name] for name in names}
         return self._constants
 

@@ -138,7 +138,7 @@ def open_source(source: object, *, inputs: tuple[Input, ...] | None) -> Network:
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if not path.is_file():
-            raise EvaluatorError(f"there is no file {path}")
+            raise EvaluatorError(f"there is no file {path}: give the path of a network or of a checkpoint")
         reader = READERS.get(path.suffix.lower())
         if reader is None:
             raise EvaluatorError(
