@@ -65,6 +65,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "openspiel_adapter": Benchmark(what="OpenSpiel's games through windrow", about_s=40, needs=("OpenSpiel",)),
     "multiprocess": Benchmark(what="worker processes", about_s=150, needs=("two cores", "a checkout")),
     "transport": Benchmark(what="rows to another process and back", about_s=20, needs=("two cores",)),
+    "tune": Benchmark(what="windrow tune against an exhaustive grid", about_s=200, needs=("torch",)),
     "peers_tree": Benchmark(what="trees alone, beside others' trees", about_s=80, needs=("the peers",)),
     "peers": Benchmark(what="searches with a network, beside others'", about_s=120, needs=("torch", "the peers")),
     "learner": Benchmark(what="training steps", about_s=300, needs=("torch",)),

@@ -10,51 +10,33 @@ What counts is never the simulations per second but those times their worth (`wi
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, WindrowError
+from windrow.cores import num_cores
+from windrow.errors import ConfigError
 from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
-from windrow.games.core_game import CoreGame, State
+from windrow.games.core_game import CoreGame
 from windrow.games.python_game import as_core_game
 from windrow.games.spelling import explain_unknown
-from windrow.search.plan import num_cores
-from windrow.tune.choice import Measured, choose, combine_turns, hints, survivors
+from windrow.tune.choice import Measured, choose, hints
 from windrow.tune.config_file import write_config
-from windrow.tune.measurement import NOTHING, Sample, Sampler, open_shortcut
-from windrow.tune.network import NetworkCurve, different_positions, measure_curve
+from windrow.tune.contest import Contest, Progress
+from windrow.tune.measurement import open_shortcut
+from windrow.tune.network import NetworkCurve, measure_curve
 from windrow.tune.price import Price
-from windrow.tune.space import ENGINES, Candidate, Space, default_engines
-from windrow.tune.tensor import TensorRunner, can_use_tensors, open_tensor
-
-Progress: TypeAlias = Callable[[float, str], None]
-"""Called with the share of the time that is over, 0 to 1, and what is being done."""
+from windrow.tune.space import ENGINES, Space, default_engines
+from windrow.tune.tensor import can_use_tensors
 
 _BATCH_WITHOUT_NETWORK = 256
 """Rows worth gathering for an evaluator that cannot be measured alone."""
 _TYPICAL_BATCH = {True: 8, False: 256}
 """Rows for which the backend is chosen, for one position and for many."""
-_PARTS = (0.35, 0.25, 0.40)
-"""Of the time: for the coarse candidates, the refined ones, and the finals."""
-_SAMPLE_S = (0.1, 0.6)
-"""Shortest and longest sample before the finals."""
-_NUM_REFINED = 4
-"""Candidates around which is looked closer."""
-_NUM_SECOND = 10
-_NUM_FINALISTS = 4
-_MAX_FINALISTS = 6
-_FINAL_TURNS = 8
-_OVERHEAD_S = 0.1
-"""What a sample takes besides: planting, growing, starting."""
-_MIN_STATES = 64
-_BEGINNINGS = (0.5, 0.0, 0.75, 0.25, 0.625, 0.125, 0.875, 0.375)
-"""Where in the budget samples begin: evenly spread, however many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +142,7 @@ def tune(
     with ExitStack() as stack:
         tell(0.0, "loading the network")
         contest = _open(stack, rules, network, base, num_positions, engines, max_trees, backend, price)
+        stack.callback(contest.close)
         contest.begin(start, seconds, tell)
         contest.run()
         rows = contest.table()
@@ -179,182 +162,9 @@ def tune(
     )
 
 
-@dataclass
-class Contest:
-    """Candidates, and what is known of each."""
-
-    game: CoreGame
-    space: Space
-    price: Price
-    evaluator: Any
-    """As it is used in the end."""
-    sampled: Any
-    """The same, with a shortcut if it has one."""
-    curve: NetworkCurve | None
-    module: Any = None
-    """The network for the tensor engine."""
-    fleet: Any = None
-    """The evaluator for the ray engine."""
-    samples: dict[Candidate, Sample] = field(default_factory=dict[Candidate, Sample])
-    counts: dict[Candidate, int] = field(default_factory=dict[Candidate, int])
-    final: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
-    alone: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
-    failures: dict[Candidate, str] = field(default_factory=dict[Candidate, str])
-
-    def begin(self, start: float, seconds: float, tell: Progress) -> None:
-        """From when the time counts, how much there is, and whom to tell."""
-        self._start, self._seconds, self._tell = start, seconds, tell
-        self._states = different_positions(self.game, max(self.space.num_positions or 0, _MIN_STATES))
-
-    def run(self) -> None:
-        """All rounds."""
-        left = max(self._deadline() - perf_counter(), 1.0)
-        coarse = self.space.coarse(self.efficiency)
-        references = self.space.references()
-        if not coarse:
-            raise ConfigError("there is nothing to choose from: name other engines, or more positions")
-        first = self._round(references + coarse, _PARTS[0] * left)
-        adjusted = {candidate: rate for candidate, rate in first.items() if candidate not in references}
-        if not adjusted:
-            reasons = "; ".join(dict.fromkeys(self.failures.values()))
-            raise ConfigError(f"no candidate could be measured: {reasons}")
-        best = survivors(adjusted, _NUM_REFINED, near=1.0)[:_NUM_REFINED]
-        closer = [other for candidate in best for other in self.space.around(candidate)]
-        kept = survivors(adjusted, max(_NUM_REFINED, len(adjusted) // 2), near=0.9)[:_NUM_SECOND]
-        self._round([*kept, *(other for other in dict.fromkeys(closer) if other not in adjusted)], _PARTS[1] * left)
-        adjusted = {candidate: self._adjusted(candidate) for candidate in self.samples if candidate not in references}
-        finalists = survivors(adjusted, _NUM_FINALISTS, near=0.97)[:_MAX_FINALISTS]
-        self._finals(finalists)
-
-    def table(self) -> list[Measured]:
-        """All that was measured."""
-        references = set(self.space.references())
-        rows: list[Measured] = []
-        for candidate, sample in self.samples.items():
-            efficiency = self.efficiency(candidate.leaves_per_tree)
-            in_finals = self.final.get(candidate)
-            mean_rows = sample.nn_positions / max(sample.nn_batches, 1)
-            alone = self.alone.get(candidate)
-            if alone is None and self.curve is not None:
-                alone = self.curve.rate(mean_rows)
-            rate = sample.simulations_per_second if in_finals is None else in_finals / efficiency
-            rows.append(
-                Measured(
-                    candidate=candidate,
-                    simulations_per_second=rate,
-                    efficiency=efficiency,
-                    batch_fill=sample.nn_positions / sample.places if sample.places else 0.0,
-                    mean_rows=mean_rows,
-                    network_share=None if alone is None else sample.nn_positions / sample.seconds / alone,
-                    num_samples=self.counts[candidate],
-                    is_finalist=in_finals is not None,
-                    is_reference=candidate in references,
-                )
-            )
-        return rows
-
-    def efficiency(self, leaves: int) -> float:
-        """What a simulation is worth with so many leaves of a tree in flight."""
-        base = self.space.base
-        return self.price.efficiency(
-            leaves, base.num_simulations or 1, in_flight=base.in_flight, on_collision=base.on_collision
-        )
-
-    # --- Rounds -----------------------------------------------------------------------------------------------------
-
-    def _round(self, candidates: Sequence[Candidate], seconds: float) -> dict[Candidate, float]:
-        """One sample of each; adjusted rates of those that could be measured before the time was over."""
-        end = min(perf_counter() + seconds, self._deadline())
-        order = list(candidates)
-        random.Random(len(order)).shuffle(order)  # so that what lies side by side is not measured side by side
-        order.sort(key=lambda candidate: candidate not in self.space.references())
-        found: dict[Candidate, float] = {}
-        for place, candidate in enumerate(order):
-            now = perf_counter()
-            if now >= end and found:
-                break
-            share = (end - now) / (len(order) - place) - _OVERHEAD_S
-            length = min(max(share, _SAMPLE_S[0]), _SAMPLE_S[1])
-            self._tell(self._share(), candidate.in_words())
-            try:
-                sampler = self._open(candidate)
-            except WindrowError as error:
-                self.failures[candidate] = f"{candidate.engine}: {error}"
-                continue
-            try:
-                found[candidate] = self._take(candidate, sampler, length)
-            finally:
-                sampler.close()
-        return found
-
-    def _finals(self, finalists: Sequence[Candidate]) -> None:
-        """The last few, turn by turn until the time is over."""
-        turns: list[dict[Candidate, float]] = []
-        with ExitStack() as stack:
-            samplers: dict[Candidate, Sampler | TensorRunner] = {}
-            for candidate in finalists:
-                samplers[candidate] = self._open(candidate)
-                stack.callback(samplers[candidate].close)
-            left = max(self._deadline() - perf_counter(), 0.0)
-            length = min(max(left / (_FINAL_TURNS * len(finalists)) - _OVERHEAD_S, _SAMPLE_S[0]), 2.0)
-            for turn in range(_FINAL_TURNS):
-                order = finalists if turn % 2 == 0 else finalists[::-1]
-                took = perf_counter()
-                rates: dict[Candidate, float] = {}
-                for candidate in order:
-                    self._tell(self._share(), f"finals: {candidate.in_words()}")
-                    before = self.samples[candidate]
-                    self._take(candidate, samplers[candidate], length)
-                    rates[candidate] = _rate_since(before, self.samples[candidate]) * self.efficiency(
-                        candidate.leaves_per_tree
-                    )
-                turns.append(rates)
-                now = perf_counter()
-                if now + (now - took) > self._deadline():
-                    break
-            for candidate, sampler in samplers.items():
-                if isinstance(sampler, TensorRunner):
-                    self.alone[candidate] = sampler.alone(0.2)
-        self.final = combine_turns(turns)
-
-    def _take(self, candidate: Candidate, sampler: Sampler | TensorRunner, seconds: float) -> float:
-        count = self.counts.get(candidate, 0)
-        sample = sampler.sample(seconds, begin=_BEGINNINGS[count % len(_BEGINNINGS)])
-        self.samples[candidate] = self.samples.get(candidate, NOTHING) + sample
-        self.counts[candidate] = count + 1
-        return self._adjusted(candidate)
-
-    def _adjusted(self, candidate: Candidate) -> float:
-        return self.samples[candidate].simulations_per_second * self.efficiency(candidate.leaves_per_tree)
-
-    def _open(self, candidate: Candidate) -> Sampler | TensorRunner:
-        base = self.space.base
-        if candidate.engine == "tensor":
-            runner = open_tensor(self.game, self.module, base, candidate.num_trees)
-            runner.run()  # compiles
-            return runner
-        evaluator = self.fleet if candidate.engine == "ray" else self.sampled
-        return Sampler(self.game, evaluator, base, candidate, self._positions(candidate.num_trees))
-
-    def _positions(self, count: int) -> list[State]:
-        if count > len(self._states):
-            self._states = different_positions(self.game, 2 * count)
-        return self._states[:count]
-
-    def _deadline(self) -> float:
-        return self._start + self._seconds
-
-    def _share(self) -> float:
-        return min(1.0, (perf_counter() - self._start) / self._seconds)
-
-
 def _tell_nobody(share: float, what: str) -> None:
     """Nobody wants to know how far it is."""
     del share, what
-
-
-def _rate_since(before: Sample, after: Sample) -> float:
-    return (after.simulations - before.simulations) / max(after.seconds - before.seconds, 1e-9)
 
 
 def _check(base: SearchConfig, num_positions: int | None, engines: Iterable[str] | None, max_trees: int) -> None:
