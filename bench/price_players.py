@@ -14,10 +14,10 @@ from typing import Any
 from price_cases import Case
 
 from windrow import Search, SearchConfig
+from windrow.cores import num_cores
 from windrow.evaluators import PredictionCache, load
 from windrow.memory import spare_memory
 from windrow.nets import fold
-from windrow.search.plan import num_cores
 from windrow.train import load_model
 
 MAX_BATCH = 8192

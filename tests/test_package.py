@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "windrow"
 # the public API, and the edges are the top.
 LAYERS = [
     {"_core", "errors"},
-    {"memory", "numerics"},
+    {"cores", "memory", "numerics"},
     {"games"},
     {"testing"},
     {"settings"},

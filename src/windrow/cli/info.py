@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_facts, print_json, print_table
+from windrow.cores import num_cores
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
 from windrow.memory import spare_memory
@@ -100,7 +100,7 @@ def collect() -> dict[str, Any]:
             "python": platform.python_version(),
             "numpy": _version("numpy"),
             "system": platform.platform(),
-            "cores": _num_cores(),
+            "cores": num_cores(),
             "bfloat16 on the CPU": "yes" if cpu_has_bf16() else "no",
             "memory to spare": f"{spare_memory() / 2**30:.1f} GiB",
             "GPU": _gpus(),
@@ -127,10 +127,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _gpus() -> str:

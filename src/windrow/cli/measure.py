@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from windrow.config import SearchConfig
+from windrow.cores import num_cores
 from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
 from windrow.games.core_game import CoreGame, State
@@ -135,7 +135,7 @@ class Profile:
             )
         if self.network_idle is not None and self.network_idle > 0.15:
             slowest = max(("select", "encode", "complete", "other"), key=lambda name: stages[name])
-            can_thread = stats.num_threads < _num_cores() and slowest in ("select", "encode", "complete")
+            can_thread = stats.num_threads < num_cores() and slowest in ("select", "encode", "complete")
             what = "grow trees on more threads (--threads)" if can_thread else "evaluate larger batches (--trees)"
             return f"The network is idle for {self.network_idle:.0%} of the time, mostly during {slowest}: {what}."
         return (
@@ -183,7 +183,3 @@ def profile_search(
     busy_s = stats.evaluate_s if stats.pipeline == 1 else stats.nn_positions / rate
     idle = max(0.0, 1.0 - busy_s / stats.total_s)
     return Profile(stats, tuple(recorder.rows), places, rate, idle)
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from windrow.cores import num_cores
 from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.backends.catalog import find_backend, select_backends
 from windrow.evaluators.backends.choice import choose
@@ -144,10 +145,7 @@ def _given_inputs(game: Any, positions: Observations | None) -> tuple[Input, ...
 
 def _checked_threads(num_threads: int | None) -> int:
     if num_threads is None:
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:  # not on Linux
-            return os.cpu_count() or 1
+        return num_cores()
     if isinstance(num_threads, bool) or num_threads < 1:
         raise ConfigError(f"num_threads must be at least 1, not {num_threads!r}")
     return num_threads

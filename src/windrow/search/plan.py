@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from windrow.config import SearchConfig
+from windrow.cores import num_cores
 
 _MIN_TREES_PER_THREAD = 128
 """Below this a thread would wait longer for its wake-up than it works."""
@@ -115,11 +115,3 @@ def _num_threads(num_trees: int, *, leaves_cores: bool) -> int:
 def _hundredth(config: SearchConfig) -> int:
     """Leaves in flight that cost little strength: about one hundredth of the budget, 2 to 32."""
     return 16 if config.num_simulations is None else max(2, min(32, config.num_simulations // 100))
-
-
-def num_cores() -> int:
-    """Cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1

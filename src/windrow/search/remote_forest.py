@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.cores import num_cores
 from windrow.errors import GameError, SearchError
 from windrow.games.core_game import CoreGame, State
 from windrow.inference.channel import ATTENTION
@@ -29,7 +30,7 @@ from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.worker_process import pack_game
 from windrow.search.forest import memory_for_trees
 from windrow.search.forest_worker import Assignment, Report
-from windrow.search.plan import Plan, num_cores
+from windrow.search.plan import Plan
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 

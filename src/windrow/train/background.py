@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
+
+from windrow.cores import num_cores
 
 
 class Background:
@@ -57,7 +58,7 @@ class Background:
 def share_threads(num_threads: int | None, *, overlap: bool) -> tuple[int, int]:
     """Threads for evaluating and for learning: all for both in turn, or half for each side by side."""
     if num_threads is None:
-        num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        num_threads = num_cores()
     if not overlap:
         return num_threads, num_threads
     for_learning = max(1, num_threads // 2)

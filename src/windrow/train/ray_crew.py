@@ -14,13 +14,13 @@ from math import ceil
 from time import monotonic, sleep
 from typing import Any
 
+from windrow.cores import num_cores
 from windrow.errors import ConfigError, SearchError
 from windrow.games.core_game import CoreGame
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.ray_client import RayEvaluator
 from windrow.inference.ray_cluster import Cluster, connect, load_ray
 from windrow.inference.ray_fleet import InferenceFleet
-from windrow.search.plan import num_cores
 from windrow.train.ray_config import RayConfig
 from windrow.train.ray_worker import Hello, Order, Report, TreeWorker, WorkerSetup
 

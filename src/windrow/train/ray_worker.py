@@ -17,11 +17,11 @@ from typing import Any
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.cores import num_cores
 from windrow.games.core_game import CoreGame
 from windrow.inference.ray_cluster import load_ray
 from windrow.inference.worker_main import describe_error
 from windrow.search.forest import memory_for_trees
-from windrow.search.plan import num_cores
 from windrow.train.multiprocess_worker import NumberedSelfPlay
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation

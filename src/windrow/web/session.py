@@ -24,11 +24,11 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from windrow.config import InFlight, OnCollision, SearchConfig
+from windrow.cores import num_cores
 from windrow.errors import WindrowError
 from windrow.games.core_game import ByteGame, CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
-from windrow.search.plan import num_cores
 from windrow.search.trees import describe_node, describe_tree, line_after, name_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
