@@ -17,7 +17,6 @@ from typing import Annotated, Any
 
 import typer
 
-import windrow
 from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_json, print_table, stdout
 from windrow.errors import WindrowError
@@ -108,7 +107,7 @@ def compare(
 
 def programs() -> Path:
     """The folder of the benchmarks: bench/ of a checkout, or its copy in a wheel."""
-    package = Path(windrow.__file__).parent
+    package = Path(__file__).parent.parent
     for folder in (package / "_bench", package.parent.parent / "bench"):
         if (folder / "suite.py").is_file():
             return folder
