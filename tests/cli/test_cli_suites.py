@@ -39,7 +39,7 @@ def test_compare_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_an_installation_without_benchmarks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites.windrow, "__file__", str(tmp_path / "site-packages" / "windrow" / "__init__.py"))
+    monkeypatch.setattr(suites, "__file__", str(tmp_path / "site-packages" / "windrow" / "cli" / "suites.py"))
     with pytest.raises(WindrowError, match="clone the repository"):
         suites.programs()
     (tmp_path / "site-packages" / "windrow" / "_bench").mkdir(parents=True)
