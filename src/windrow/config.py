@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.settings import Settings, read_section
 
-EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess", "ray"]
+EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess", "ray", "tensor"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
@@ -83,8 +83,9 @@ class SearchConfig(Settings):
     engine: EngineName = "auto"
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
     of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
-    evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "auto" chooses one of the first
-    three; `stats.engine` says what."""
+    evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "tensor": trees, game and network
+    on one GPU, for games that are written in torch ops too. "auto" chooses one of the first three; `stats.engine` says
+    what."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
     trees_per_root: int = 1

@@ -25,7 +25,14 @@ class NamedEvaluator:
 
 
 def make_evaluator(
-    game: CoreGame, text: str, *, seed: int = 0, backend: str = "auto", batch: int = 64, has_new_network: bool = False
+    game: CoreGame,
+    text: str,
+    *,
+    seed: int = 0,
+    backend: str = "auto",
+    batch: int = 64,
+    has_new_network: bool = False,
+    engine: str = "auto",
 ) -> NamedEvaluator:
     """The evaluator that `text` names.
 
@@ -37,6 +44,7 @@ def make_evaluator(
         batch: rows in a typical call.
         has_new_network: whether `resnet`, a network with random weights of which only the speed means something, is
             welcome; its size is written `resnet:64x5`, channels and blocks.
+        engine: what will call it; the tensor engine takes a module, not a backend.
     """
     spec = parse_spec(text)
     if spec.name == "uniform" and not spec.words and not spec.settings:
@@ -56,8 +64,14 @@ def make_evaluator(
         names = ["uniform", "rollout", *(["resnet"] if has_new_network else [])]
         known = explain_unknown(spec.name, names, what="evaluators")
         raise ConfigError(f"there is no evaluator {text!r}. {known} Or give the path of a checkpoint.")
-    from windrow.evaluators.loading import load
     from windrow.nets import fold
+
+    if engine == "tensor":
+        from windrow.evaluators.torch import TorchEvaluator
+
+        module = TorchEvaluator(fold(network))
+        return NamedEvaluator(module, f"{label} (torch, {module.device.type})", is_network=True)
+    from windrow.evaluators.loading import load
 
     evaluator = load(fold(network), game=game, backend=backend, batch=batch)
     return NamedEvaluator(evaluator, f"{label} ({evaluator.backend})", is_network=True)

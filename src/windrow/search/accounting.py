@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from windrow.search.stats import SearchStats, StoppedBy, WorkerStats
 
 if TYPE_CHECKING:
     from windrow.search.remote_forest import RemoteForest
+    from windrow.tensor.forest import TensorForest
 
-AnyForest: TypeAlias = "_core.Forest | RemoteForest"
+AnyForest: TypeAlias = "_core.Forest | RemoteForest | TensorForest"
 
 
 class Account:
@@ -37,7 +38,8 @@ class Account:
         self._forest, self._port, self._plan, self._start, self._cache = forest, port, plan, start, cache
         self._trees = np.arange(forest.num_trees, dtype=np.int32)
         self._before = self._spent()
-        self._served = None if isinstance(forest, _core.Forest) else forest.served()
+        self._workers = cast("RemoteForest", forest) if plan.engine == "multiprocess" else None
+        self._served = None if self._workers is None else self._workers.served()
 
     def stats(self, stopped_by: StoppedBy, num_places: int) -> SearchStats:
         """All of it until now; `num_places` rows had room in the batches of an engine in this process."""
@@ -83,8 +85,8 @@ class Account:
 
     def _of_engine(self, nn_positions: float, num_places: int) -> dict[str, Any]:
         """What is counted in another way where there are workers."""
-        forest = self._forest
-        if isinstance(forest, _core.Forest) or self._served is None:
+        forest = self._workers
+        if forest is None or self._served is None:
             return {
                 "batch_fill": nn_positions / num_places if num_places else 0.0,
                 "cache_bytes": self._cache.stats.bytes if self._cache is not None else 0,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
+from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError
 from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.core_game import State
 from windrow.games.protocol import CHANCE, TERMINAL
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from windrow.search.multiprocess import RemoteSession
     from windrow.search.ray import RaySession
     from windrow.search.remote_forest import RemoteForest
+    from windrow.search.tensor import TensorSession
+    from windrow.tensor.forest import TensorForest
 
-AnyForest: TypeAlias = "_core.Forest | RemoteForest"
-AnySession: TypeAlias = "Session | RemoteSession | RaySession"
+AnyForest: TypeAlias = "_core.Forest | RemoteForest | TensorForest"
+AnySession: TypeAlias = "Session | RemoteSession | RaySession | TensorSession"
 
 _NO_LIMIT = 2**31 - 2
 _ENGINES = {"sequential": run_sequential, "batched": run_batched, "vectorized": run_vectorized}
@@ -93,6 +95,8 @@ class Search:
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
         self._client: RayEvaluator | None = None
         self._fleet: InferenceFleet | None = None
+        if self.config.engine == "tensor":
+            self._check_tensor(has_cache=cache is not None)
         if self.config.engine == "ray":
             self._check_roots()
             self._client = evaluator = self._open_client(evaluator)
@@ -238,6 +242,10 @@ class Search:
                 time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
             )
         self._check_idle()
+        if config.engine == "tensor":
+            from windrow.tensor.rules import check_config
+
+            check_config(config)
         if states is not None:
             self._plant(states)
         else:
@@ -323,9 +331,13 @@ class Search:
             from windrow.search.ray import RaySession
 
             return RaySession(forest, self._port, self._client, plan, config.max_wait_ms / 1000.0, should_stop)
+        if plan.engine == "tensor":
+            from windrow.search.tensor import TensorSession
+
+            return TensorSession(cast("TensorForest", forest))
         from windrow.search.multiprocess import RemoteSession
 
-        return RemoteSession(forest, self._port, should_stop)
+        return RemoteSession(cast("RemoteForest", forest), self._port, should_stop)
 
     def _run_engine(self, engine: str, session: AnySession) -> Iterator[None]:
         if isinstance(session, Session):
@@ -334,6 +346,10 @@ class Search:
             from windrow.search.ray import run_ray
 
             return run_ray(cast("RaySession", session))
+        if engine == "tensor":
+            from windrow.search.tensor import run_tensor
+
+            return run_tensor(cast("TensorSession", session))
         from windrow.search.multiprocess import run_multiprocess
 
         return run_multiprocess(cast("RemoteSession", session))
@@ -341,12 +357,9 @@ class Search:
     def _results(self, session: AnySession, account: Account, stopped_by: StoppedBy) -> Any:
         if not isinstance(session.forest, _core.Forest):
             session.forest.refresh()
-            self.stats = account.stats(stopped_by, 0)
-        elif isinstance(session, Session):
-            self.stats = account.stats(stopped_by, session.num_places)
-        else:
-            remote = cast("RaySession", session)
-            self.stats = remote.finish_stats(account.stats(stopped_by, remote.num_places))
+        self.stats = account.stats(stopped_by, session.num_places)
+        if self._client is not None:
+            self.stats = cast("RaySession", session).finish_stats(self.stats)
         return self._describe_roots(session.forest, self.stats)
 
     def _describe_roots(self, forest: AnyForest, stats: SearchStats) -> Any:
@@ -419,6 +432,10 @@ class Search:
     def _make_forest(self, num_trees: int) -> AnyForest:
         self._plan = plan = make_plan(self.config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
         self._trees = np.arange(num_trees, dtype=np.int32)
+        if plan.engine == "tensor":
+            from windrow.tensor.forest import TensorForest
+
+            return TensorForest(self.game, self._evaluator, self.config, num_trees)
         if plan.engine != "multiprocess":
             return make_forest(self.game, self.config, plan, num_trees, self.cache)
         from windrow.search.remote_forest import RemoteForest, make_pool
@@ -468,6 +485,15 @@ class Search:
                     f"{self._evaluator!r} takes states, which do not leave the workers, so it has to go there. But "
                     f"pickling it raised {type(error).__name__}: {error}"
                 ) from error
+
+    def _check_tensor(self, *, has_cache: bool) -> None:
+        """Refuse what cannot be, before anything is compiled."""
+        try:
+            from windrow.tensor.forest import check_facade, sibling_of
+        except ModuleNotFoundError as error:
+            raise MissingExtraError('the tensor engine needs PyTorch: pip install "windrow[torch]"') from error
+        check_facade(self.config, has_cache=has_cache)
+        sibling_of(self.game)
 
     def _check_idle(self) -> None:
         if self._is_closed:

@@ -23,7 +23,7 @@ from windrow.tensor.gumbel import make_roots
 from windrow.tensor.leaves import Leaves
 from windrow.tensor.memory import check_memory
 from windrow.tensor.network import Evaluator, Network
-from windrow.tensor.pools import make_pools, slots_for
+from windrow.tensor.pools import Pools, make_pools, slots_for
 from windrow.tensor.result import TensorResult
 from windrow.tensor.reuse import advance
 from windrow.tensor.rules import Rules, check_config
@@ -144,9 +144,19 @@ class TensorSearch:
         of_chance = bytes_of_chance(self._num_leaves) if self._chance else 0
         return self._pools.num_bytes + self.num_trees * (in_flight + of_chance)
 
+    @property
+    def pools(self) -> Pools:
+        """The trees, to look at."""
+        return self._pools
+
     @torch.no_grad()
     def run(
-        self, states: Any = None, *, planted: Tensor | None = None, num_simulations: int | None = None
+        self,
+        states: Any = None,
+        *,
+        planted: Tensor | None = None,
+        num_simulations: int | None = None,
+        number: int | None = None,
     ) -> TensorResult:
         """Search B positions, one per tree. Nothing in here waits for the device once everything is compiled.
 
@@ -156,7 +166,10 @@ class TensorSearch:
                 with what is known of them.
             planted: [B] bool, the trees that begin anew at `states`; the others go on from their present roots.
             num_simulations: another budget for this search, no larger than the config's.
+            number: of this search, under which its random numbers are drawn. None: one more than the last one's.
         """
+        if number is not None:
+            self._num_searches = number
         budget = self._budget(num_simulations)
         if states is None and (planted is not None or not self._is_planted):
             raise SearchError("there is no root yet: run(states) with one state per tree")

@@ -13,10 +13,12 @@ from torch import Tensor
 from windrow.errors import GameError
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.bits import cells
+from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, planes, returns
 
 _MIN_SIDE = 2
 _WORD = 64
+_ON_HOST = {"mine": "<i8", "occupied": "<i8", "to_play": "<i4", "winner": "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,13 @@ class Connect4:
         board = torch.zeros(batch, dtype=torch.int64, device=device)
         player = torch.zeros(batch, dtype=torch.int32, device=device)
         return Connect4State(board, board.clone(), player, torch.full_like(player, NOBODY))
+
+    def from_host(self, rows: Bytes, device: torch.device | str = "cpu") -> Connect4State:
+        """See `HostStates`."""
+        found = fields_of(rows, _ON_HOST)
+        boards = [to_tensor(found[name], torch.int64, device) for name in ("mine", "occupied")]
+        players = [to_tensor(found[name], torch.int32, device) for name in ("to_play", "winner")]
+        return Connect4State(*boards, *players)
 
     def step(self, state: Connect4State, action: Tensor) -> Connect4State:
         """A stone into column `action`."""

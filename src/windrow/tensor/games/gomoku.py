@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from windrow.errors import GameError
 from windrow.games.protocol import TERMINAL
+from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, returns
 
 _LINE = 5
 _MAX_SIZE = 20
 _RULES = ("freestyle", "standard")
 _STEPS = ((0, 1), (1, 0), (1, 1), (1, -1))
+_ON_HOST = {"stones": "(2, 56)u1", "num_stones": "<i4", "to_play": "<i2", "winner": "<i2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class Gomoku:
         board = torch.zeros((batch, self.num_actions), dtype=torch.int8, device=device)
         number = torch.zeros(batch, dtype=torch.int32, device=device)
         return GomokuState(board, number, number.clone(), torch.full_like(number, NOBODY))
+
+    def from_host(self, rows: Bytes, device: torch.device | str = "cpu") -> GomokuState:
+        """See `HostStates`."""
+        found = fields_of(rows, _ON_HOST)
+        of_player = np.unpackbits(found["stones"], axis=2, bitorder="little")[:, :, : self.num_actions]
+        board = to_tensor(of_player[:, 0] + 2 * of_player[:, 1], torch.int8, device)
+        numbers = [to_tensor(found[name], torch.int32, device) for name in ("num_stones", "to_play", "winner")]
+        return GomokuState(board, *numbers)
 
     def step(self, state: GomokuState, action: Tensor) -> GomokuState:
         """A stone on square `action`."""

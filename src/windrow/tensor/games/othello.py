@@ -12,6 +12,7 @@ from torch import Tensor
 
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.bits import cells, count, shift, signed, single
+from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, planes, returns
 
 # Discs that can be enclosed along a row or diagonal: those off the left and right edge.
@@ -21,6 +22,7 @@ _WHITE = 1 << (3 * 8 + 3) | 1 << (4 * 8 + 4)  # d4 e5
 _FIRST_MOVES = 1 << 19 | 1 << 26 | 1 << 37 | 1 << 44  # d3 c4 f5 e6
 _DIRECTIONS = ((1, True), (8, False), (9, True), (7, True))
 """Distance in bits, and whether a run must stay off the left and right edge."""
+_ON_HOST = {"mine": "<i8", "theirs": "<i8", "moves": "<i8", "to_play": "<i4", "viewer": "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,12 @@ class Othello:
 
         viewer = torch.zeros(batch, dtype=torch.int32, device=device)
         return OthelloState(full(_BLACK), full(_WHITE), full(_FIRST_MOVES), viewer)
+
+    def from_host(self, rows: Bytes, device: torch.device | str = "cpu") -> OthelloState:
+        """See `HostStates`."""
+        found = fields_of(rows, _ON_HOST)
+        mine, theirs, moves = (to_tensor(found[name], torch.int64, device) for name in ("mine", "theirs", "moves"))
+        return OthelloState(mine, theirs, moves, to_tensor(found["viewer"], torch.int32, device))
 
     def step(self, state: OthelloState, action: Tensor) -> OthelloState:
         """A disc on square `action`."""

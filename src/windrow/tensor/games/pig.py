@@ -9,11 +9,13 @@ from torch import Tensor
 
 from windrow.errors import GameError
 from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import returns
 
 _ROLL = 0
 _MIN_TARGET, _MAX_TARGET = 2, 1000
 _FACES = 6
+_ON_HOST = {"score": "(2,)<i2", "turn_total": "<i2", "mover": "i1", "to_play": "i1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class Pig:
         """No points, and the first player to roll."""
         zeros = torch.zeros(batch, dtype=torch.int32, device=device)
         return PigState(torch.zeros((batch, 2), dtype=torch.int32, device=device), zeros, zeros.clone(), zeros.clone())
+
+    def from_host(self, rows: Bytes, device: torch.device | str = "cpu") -> PigState:
+        """See `HostStates`."""
+        found = fields_of(rows, _ON_HOST)
+        return PigState(*(to_tensor(found[name], torch.int32, device) for name in _ON_HOST))
 
     def step(self, state: PigState, action: Tensor) -> PigState:
         """Roll (0), and chance is to move; or hold (1), and the turn total is the player's."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.bits import cells, single
+from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, planes, returns
 
 _FULL = 0b111_111_111
@@ -17,6 +18,7 @@ _LINES = (
     *(0b001_001_001, 0b010_010_010, 0b100_100_100),
     *(0b100_010_001, 0b001_010_100),
 )
+_ON_HOST = {"mine": "<u4", "occupied": "<u4", "to_play": "<i4", "winner": "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,13 @@ class TicTacToe:
         board = torch.zeros(batch, dtype=torch.int64, device=device)
         player = torch.zeros(batch, dtype=torch.int32, device=device)
         return TicTacToeState(board, board.clone(), player, torch.full_like(player, NOBODY))
+
+    def from_host(self, rows: Bytes, device: torch.device | str = "cpu") -> TicTacToeState:
+        """See `HostStates`."""
+        found = fields_of(rows, _ON_HOST)
+        boards = [to_tensor(found[name].astype("i8"), torch.int64, device) for name in ("mine", "occupied")]
+        players = [to_tensor(found[name], torch.int32, device) for name in ("to_play", "winner")]
+        return TicTacToeState(*boards, *players)
 
     def step(self, state: TicTacToeState, action: Tensor) -> TicTacToeState:
         """A mark on square `action`."""
