@@ -209,6 +209,19 @@ def test_both_say_what_they_are() -> None:
     assert (code, err) == (0, "") and json.loads(out)["num_trees"] == 3
 
 
+def test_what_a_network_said_is_kept_unless_it_shall_not() -> None:
+    pytest.importorskip("torch")
+    network = ("analysis", "connect4", "--evaluator", "resnet:4x1", "--backend", "torch")
+    for more, kept in (
+        ((), 256 << 20),
+        (("--set", "cache_memory=none"), None),
+        (("--set", "cache_memory=64MB"), 64 << 20),
+    ):
+        code, out, err = run_json(*network, *more)
+        assert (code, err) == (0, "") and json.loads(out)["config"]["cache_memory"] == kept
+    assert json.loads(run_json("analysis", "connect4")[1])["config"]["cache_memory"] is None
+
+
 def run_json(*arguments: str) -> tuple[int, str, str]:
     with Talk(*arguments, "--json") as talk:
         code, lines, err = talk.leave()

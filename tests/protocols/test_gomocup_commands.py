@@ -20,7 +20,7 @@ from windrow.games.protocol import TERMINAL
 from windrow.protocols.gomocup import Gomocup
 from windrow.protocols.gomocup_board import OPPONENT, OWN, Stone, build_state, read_square, write_square
 from windrow.protocols.gomocup_brain import Brain
-from windrow.protocols.gomocup_clock import Limits, Turn
+from windrow.protocols.gomocup_clock import Lateness, Limits, Turn
 
 MOVE = r"\d+,\d+"
 
@@ -266,8 +266,44 @@ def test_an_alarm_knows_nothing_of_the_move_before() -> None:
     turn.tell(7)
     assert (turn.answer(3), turn.answer(5), turn.action) == (3, 3, 3)
     late = Turn(said.append, best=24)
-    late.alarm(0.0).join(60)
+    late.set_alarm(lambda: 0.0).join(60)
     assert said == [3, 24] and late.answer(1) == 24
+
+
+def test_an_alarm_is_off_when_the_turn_is_over() -> None:
+    said: list[int] = []
+    turn = Turn(said.append, best=24)
+    alarm = turn.set_alarm(lambda: float("inf"))
+    turn.end()
+    alarm.join(60)
+    assert said == [] and not alarm.is_alive()
+
+
+def test_a_busy_machine_makes_searches_and_alarms_earlier() -> None:
+    """Late by 20 ms three times: the command, the alarm, the manager; and it is forgotten by a tenth in a move."""
+    lateness, limits = Lateness(), Limits(turn_ms=1000)
+    lateness.note(0.02)
+    lateness.note(0.01)
+    assert lateness.seconds == 0.02 and lateness.reserve_s == pytest.approx(0.06)
+    alarm = limits.seconds_to_alarm(used_s=0.0, late_s=lateness.seconds)
+    assert alarm == pytest.approx(1 - 0.1 / 3 - 0.06)
+    search = limits.seconds_for_move(num_own_moves=0, used_s=0.0, delay_s=lateness.reserve_s)
+    assert search == pytest.approx(1 - 0.1 - 0.06)
+    lateness.fade()
+    assert lateness.seconds == 0.02  # seen in this move
+    lateness.fade()
+    assert lateness.seconds == pytest.approx(0.018)
+    assert limits.seconds_to_alarm(used_s=0.0, late_s=10.0) == pytest.approx(0.4)  # something must be left
+
+
+def test_a_turn_learns_how_late_it_wakes() -> None:
+    """An alarm that is asked for when it is past has been late by that."""
+    lateness, rung = Lateness(), threading.Event()
+    times = iter([float("inf"), 0.0])
+    turn = Turn(lambda _: None, 3, lateness, rung.set)
+    turn.set_alarm(lambda: next(times)).join(60)
+    assert rung.is_set() and turn.action == 3
+    assert lateness.seconds >= 0.0  # one nap lies between
 
 
 # --- Nonsense -----------------------------------------------------------------------------------------------------

@@ -54,12 +54,15 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "windrow protocol analysis connect4 # 400 simulations a query, unless it says otherwise",
             "windrow protocol analysis connect4 --evaluator runs/c4 --sims 800 --trees 128",
-            "windrow protocol analysis backgammon --set cache_memory=256MB # equal positions are evaluated once",
+            "windrow protocol analysis connect4 -e runs/c4 --set cache_memory=1GB # more evaluations kept to use again",
             "windrow protocol analysis connect4 --json # what it would be, and leave",
         ),
     )(analysis)
     app.add_typer(group, name="protocol")
 
+
+_CACHE_MEMORY = 256 << 20
+"""Bytes for a network's answers, unless `cache_memory` is set: a million positions of a small game."""
 
 DescribeOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout that says what would run, and leave.")
@@ -129,26 +132,22 @@ def analysis(
 ) -> None:
     """Analyse positions: queries on stdin and answers on stdout, each a JSON object on a line of its own.
 
-    Queries overlap: all that are open are searched together, and answered as they are done. The end of stdin ends the
-    program when all are answered.
+    Queries overlap: all that are open are searched together, and answered as they are done. What a network said is kept
+    in 256 MB ([cyan]--set cache_memory=none[/cyan]: not at all), so that positions that several queries come to are
+    evaluated once. The end of stdin ends the program when all are answered.
     """
     from windrow.protocols.analysis import AnalysisServer
 
     rules = parse_game(game)
-    config = search_config(
-        settings,
-        SearchConfig(),
-        num_simulations=sims,
-        c_puct=c_puct,
-        leaves_per_tree=leaves,
-        max_batch=max_batch,
-        seed=seed,
-    )
+    flags = {"num_simulations": sims, "c_puct": c_puct, "leaves_per_tree": leaves, "max_batch": max_batch, "seed": seed}
+    config = search_config(settings, SearchConfig(), **flags)
     if config.engine != "auto":
         raise ConfigError(f"queries are searched together, in one way only: leave engine={config.engine} out")
     chosen = make_evaluator(
         rules, checkpoint or evaluator, seed=seed, backend=backend, batch=trees * (leaves or 4), has_new_network=True
     )
+    if chosen.is_network:  # others cost less than a look into the cache
+        config = search_config(settings, SearchConfig(cache_memory=_CACHE_MEMORY), **flags)
     server = AnalysisServer(
         rules, chosen.evaluator, config, num_trees=trees, model=chosen.label, is_network=chosen.is_network
     )

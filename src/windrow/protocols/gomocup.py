@@ -33,7 +33,7 @@ from windrow.protocols.gomocup_board import (
     write_square,
 )
 from windrow.protocols.gomocup_brain import RULES, Brain, EvaluatorMaker
-from windrow.protocols.gomocup_clock import Limits, Turn
+from windrow.protocols.gomocup_clock import Lateness, Limits, Turn
 from windrow.protocols.lines import Line, LineReader, LineWriter
 from windrow.search import SearchResult
 
@@ -70,6 +70,7 @@ class Gomocup:
         self._lines: list[str] = []
         self._notes: list[str] = []  # about INFO lines, for the next answer
         self._used_s = 0.0
+        self._lateness = Lateness()
         self._answered = 0.0  # when the last answer was given
         self._thinking_since: float | None = None
         self._is_ending = threading.Event()
@@ -292,12 +293,18 @@ class Gomocup:
         state = self._brain.position(game, stones)
         # Until something is known about this position, the free square nearest to the centre has to do.
         turn = Turn(
-            lambda action: self._say(write_square(action, size)), _most_central(game.legal_actions(state), size)
+            lambda action: self._say(write_square(action, size)),
+            _most_central(game.legal_actions(state), size),
+            self._lateness,
+            lambda: self._stop_at(0.0, self._thinking_since),  # nobody waits for the search any more
         )
-        latest = self._limits.seconds_to_alarm(used_s=self._used_s)
-        alarm = None
-        if latest is not None:
-            alarm = turn.alarm(arrived + latest - perf_counter())
+        limits, used_s = replace(self._limits), self._used_s
+
+        def latest() -> float:
+            seconds = limits.seconds_to_alarm(used_s=used_s, late_s=self._lateness.seconds)
+            return float("inf") if seconds is None else arrived + seconds
+
+        turn.set_alarm(latest)
         try:
             action = turn.answer(self._think(state, stones, arrived, turn.tell).best_action)
         except WindrowError:
@@ -305,8 +312,8 @@ class Gomocup:
                 raise
             action = turn.action
         finally:
-            if alarm is not None:
-                alarm.cancel()
+            turn.end()
+            self._lateness.fade()
         self._stones = [*stones, Stone(action, OWN)]
         self._used_s += turn.answered - arrived
         self._brain.follow(self._stones)  # in the opponent's time
@@ -328,7 +335,7 @@ class Gomocup:
         return limits.seconds_for_move(
             num_own_moves=sum(stone.owner == OWN for stone in self._stones),
             used_s=self._used_s,
-            delay_s=self._brain.delay_s,
+            delay_s=self._brain.delay_s + self._lateness.reserve_s,
         )
 
     def _game(self) -> CoreGame:

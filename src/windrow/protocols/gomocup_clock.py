@@ -4,6 +4,10 @@ The manager's clock runs from the command to the last byte of the answer. What l
 other processes on the machine, the batch that is with the evaluator when time is up) is kept in reserve. Should a
 search be later than that, because a batch takes very long or another process has the core, an alarm answers in its
 place with the best move so far: a thread that slept gets a core long before one that has worked all the time.
+
+How long a thread that sleeps waits for a core is learned (`Lateness`): while a move is thought about the alarm's thread
+wakes every few hundredths of a second, and sees how much too late that was. Where the machine is busy with other
+things, searches and alarms are earlier by that.
 """
 
 from __future__ import annotations
@@ -24,6 +28,11 @@ FAST_S = 0.02
 _MIN_RESERVE_S, _MAX_RESERVE_S, _RESERVE_SHARE = 0.08, 0.5, 0.1
 _USUAL_MOVES, _MIN_MOVES_LEFT = 35, 12
 _MIN_ALARM_S = 0.03
+_NAP_S = 0.02
+_LATENESS_KEPT = 0.9
+"""How much of what was seen in one move is still expected in the next: a busy moment is not forgotten at once."""
+_LATE_TIMES = 3
+"""Three waits lie between a manager and the answer: the command's, the alarm's, and the manager's own."""
 
 
 @dataclass(slots=True)
@@ -59,11 +68,18 @@ class Limits:
             seconds = min(seconds, max(share, 0.0))
         return max(seconds, min(FAST_S, self.turn_ms / 4000))
 
-    def seconds_to_alarm(self, *, used_s: float) -> float | None:
-        """Seconds from the arrival of a command to the last moment in which it can be answered; None: there is none."""
+    def seconds_to_alarm(self, *, used_s: float, late_s: float = 0.0) -> float | None:
+        """Seconds from the arrival of a command to the last moment in which it can be answered; None: there is none.
+
+        Args:
+            used_s: as in `seconds_for_move`.
+            late_s: how late a thread that slept gets a core.
+        """
         limits = [self.turn_ms / 1000, self._left_s(used_s)]
         limit = min((limit for limit in limits if limit is not None and limit > 0), default=None)
-        return None if limit is None else limit - max(_MIN_ALARM_S, self._reserve(limit, 0.0) / 3)
+        if limit is None:
+            return None
+        return limit - min(max(_MIN_ALARM_S, self._reserve(limit, 0.0) / 3) + _LATE_TIMES * late_s, 0.6 * limit)
 
     def _left_s(self, used_s: float) -> float | None:
         """Seconds left in the game; None if there is no limit."""
@@ -76,17 +92,51 @@ class Limits:
         return min(reserve, max(limit_s, 0.0) / 2)
 
 
+class Lateness:
+    """How late a thread that slept gets a core: the worst of the last moves, fading away."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """What to expect."""
+        self._worst = 0.0
+
+    @property
+    def reserve_s(self) -> float:
+        """What to keep in reserve for it, between a command and its answer."""
+        return _LATE_TIMES * self.seconds
+
+    def note(self, late_s: float) -> None:
+        """A thread was late; callable from any thread."""
+        self._worst = max(self._worst, late_s)
+        self.seconds = max(self.seconds, self._worst)
+
+    def fade(self) -> None:
+        """A move is over."""
+        self.seconds = max(self._worst, _LATENESS_KEPT * self.seconds)
+        self._worst = 0.0
+
+
 class Turn:
     """One answer that is due: whoever gives it first has given it.
 
     Args:
         write: writes a move.
         best: a move to give if nothing better is known.
+        lateness: what is learned of the machine while it waits.
+        on_alarm: called, in the alarm's thread, when an alarm has given the answer.
     """
 
-    def __init__(self, write: Callable[[int], None], best: int) -> None:
+    def __init__(
+        self,
+        write: Callable[[int], None],
+        best: int,
+        lateness: Lateness | None = None,
+        on_alarm: Callable[[], None] | None = None,
+    ) -> None:
         self._write, self._best = write, best
+        self._lateness, self._on_alarm = lateness or Lateness(), on_alarm
         self._lock = threading.Lock()
+        self._is_over = threading.Event()
         self.action: int | None = None
         """The move that was given."""
         self.answered = 0.0
@@ -104,9 +154,27 @@ class Turn:
         """Learn of a better move, for the case of an alarm."""
         self._best = action
 
-    def alarm(self, seconds: float) -> threading.Timer:
-        """Answer with the best move so far after `seconds`, unless that has happened by then."""
-        timer = threading.Timer(max(seconds, 0.0), lambda: self.answer(self._best))
-        timer.daemon = True
-        timer.start()
-        return timer
+    def set_alarm(self, when: Callable[[], float]) -> threading.Thread:
+        """Answer with the best move so far at a time of `perf_counter`, unless that has happened by then.
+
+        Args:
+            when: that time; asked again and again, as it comes nearer when the machine turns out to be busy.
+        """
+        thread = threading.Thread(target=self._watch, args=(when,), name="windrow-alarm", daemon=True)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        """Nothing is due any more, and no alarm either."""
+        self._is_over.set()
+
+    def _watch(self, when: Callable[[], float]) -> None:
+        while (left := when() - perf_counter()) > 0:
+            due = perf_counter() + min(left, _NAP_S)
+            if self._is_over.wait(max(due - perf_counter(), 0.0)):
+                return
+            self._lateness.note(perf_counter() - due)
+        if not self._is_over.is_set():
+            self.answer(self._best)
+            if self._on_alarm is not None:
+                self._on_alarm()
