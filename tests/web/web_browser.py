@@ -30,7 +30,18 @@ _KEYS = {
 
 def find_chromium() -> str | None:
     """The browser's program; $CHROMIUM goes before what is in the path."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    return next((found for found in map(shutil.which, _NAMES) if found and _can_run(found)), None)
+
+
+def _can_run(program: str) -> bool:
+    """Whether it starts at all: some systems have a script of that name that only says where to get the browser."""
+    try:
+        command = [program, "--version"]
+        return subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 class Browser:

@@ -17,18 +17,19 @@ const NAMES = { x: "first player", o: "second player", ".": "empty" };
 function makeGrid({ picture, legal, onPlay, label, rendering, isSmall, run, cursor: kept }) {
   const { cells, style, rows, columns, places, fresh } = picture;
   const height = cells.length, width = cells[0].length, hasRows = rows.some(Boolean);
-  const left = isSmall ? 0 : hasRows ? 0.7 : 0.1, bottom = isSmall ? 0 : 0.7;
+  const edge = 0.7 * Math.min(1, width / 5), left = isSmall ? 0 : hasRows ? edge : 0.1, bottom = isSmall ? 0 : edge;
   const drawing = svg("svg", {
     viewBox: `${-left} ${-0.1} ${width + left + 0.1} ${height + bottom + 0.1}`, class: `board ${style}`,
     role: "img", "aria-label": `${label}. ${rendering || ""}`,
   });
-  drawing.style.setProperty("--scale", Math.min(1, width / 6)); // letters of a small board are small too
+  const scale = Math.min(1, width / 6); // letters of a small board are small too
+  drawing.style.setProperty("--scale", scale);
   drawing.append(svg("rect", { x: 0, y: 0, width, height, rx: style === "crossings" ? 0.1 : 0.2, class: "ground" }));
   drawing.append(svg("path", { d: gridLines(style, width, height), class: style === "holes" ? "hole" : "rule" }));
   if (style === "crossings" && width >= 13) drawing.append(stars(width, height));
   if (!isSmall) {
-    columns.forEach((name, x) => drawing.append(svg("text", { x: x + 0.5, y: height + 0.5, class: "name", text: name })));
-    rows.forEach((name, y) => name && drawing.append(svg("text", { x: -0.35, y: y + 0.64, class: "name", text: name })));
+    columns.forEach((name, x) => drawing.append(svg("text", { x: x + 0.5, y: height + 0.72 * edge, class: "name", text: name })));
+    rows.forEach((name, y) => name && drawing.append(svg("text", { x: -edge / 2, y: y + 0.5 + 0.2 * edge, class: "name", text: name })));
   }
   const heatLayer = svg("g", { class: "heat" }), lineLayer = svg("g", { class: "preview" });
   drawing.append(heatLayer);
@@ -108,8 +109,8 @@ function makeGrid({ picture, legal, onPlay, label, rendering, isSmall, run, curs
           "fill-opacity": (0.12 + 0.78 * weight).toFixed(3), "data-action": action,
         }));
         if (rank < (width > 9 ? 12 : 20) && visits) {
-          marks.push(svg("text", { x: x + 0.5, y: y + 0.5, class: `odds-text ${weight > 0.45 ? "on" : ""}`, text: percent(chance(q)) }));
-          marks.push(svg("text", { x: x + 0.5, y: y + 0.75, class: `visits-text ${weight > 0.45 ? "on" : ""}`, text: short(visits) }));
+          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 - 0.04 * scale, class: `odds-text ${weight > 0.45 ? "on" : ""}`, text: percent(chance(q)) }));
+          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 + 0.21 * scale, class: `visits-text ${weight > 0.45 ? "on" : ""}`, text: short(visits) }));
         }
       });
       heatLayer.replaceChildren(...marks);

@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 
-const WIDTH = 480, HEIGHT = 150, LEFT = 38, RIGHT = 10, TOP = 8, BOTTOM = 22;
+const WIDTH = 480, HEIGHT = 150, LEFT = 44, RIGHT = 10, TOP = 8, BOTTOM = 22;
 
 // The expected result move by move. series: [{name, values}] with one value from 0 to 1 per ply, or null.
 export function drawOdds(box, series, { plies, now, label, chosen }) {

@@ -19,7 +19,7 @@ export class Explorer {
         el("button", { type: "button", id: "tree-svg", text: "Export SVG", onclick: () => this.exportPicture() }),
         el("button", { type: "button", id: "tree-json", text: "Export JSON", onclick: () => this.exportData() })),
       this.summary,
-      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "Q", "prior", "flight"].map(text => el("span", { text }))),
+      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "Q", "prior", "in flight"].map(text => el("span", { text }))),
       this.tree, this.picture);
     box.addEventListener("toggle", () => { if (box.open) this.reload(); });
   }
@@ -56,9 +56,10 @@ export class Explorer {
     }
   }
 
-  showSummary(root) {
+  // isHeld: the rows stand as they stood when someone came to them, whatever has been visited since.
+  showSummary(root, isHeld = false) {
     const value = root.q === null ? "" : `, mean value ${signed(root.q)} for the player to move`;
-    this.summary.textContent = `Root: ${count.format(root.visits)} visits${value}, ${root.in_flight} in flight, ${root.num_moves} moves. The most visited come first.`;
+    this.summary.textContent = `Root: ${count.format(root.visits)} visits${value}, ${root.in_flight} in flight, ${root.num_moves} moves. ${isHeld ? "Reload puts the most visited first again." : "The most visited come first."}`;
     this.box.dataset.visits = root.visits;
   }
 
@@ -67,20 +68,22 @@ export class Explorer {
     this.asked = performance.now();
     const side = this.side.value;
     const open = [[this.tree, []], ...[...this.tree.querySelectorAll("li[aria-expanded='true']")].map(item => [$("ul", item), item.path])];
+    let root = null, isHeld = false;
     for (const [list, path] of open.slice(0, MAX_REFRESHED)) {
       try {
         const node = await this.ask({ type: "node", side, path, count: Math.max(PAGE, list.children.length) });
-        if (!path.length) this.showSummary(node);
         const items = new Map([...list.children].filter(item => item.path).map(item => [item.path[item.path.length - 1], item]));
         const most = Math.max(1, node.visits);
         for (const move of node.moves) if (items.has(move.action)) items.get(move.action).show(move, most);
         // In order again, unless someone is at it: rows must not jump from under a pointer or lose the focus.
-        if (!this.tree.matches(":hover, :focus-within")) {
-          const order = node.moves.map(move => items.get(move.action)).filter(Boolean);
-          if (order.some((item, index) => list.children[index] !== item)) list.prepend(...order);
-        }
+        const order = node.moves.map(move => items.get(move.action)).filter(Boolean);
+        const hasChanged = order.some((item, index) => list.children[index] !== item), isBusy = this.tree.matches(":hover, :focus-within");
+        if (hasChanged && !isBusy) list.prepend(...order);
+        isHeld = isHeld || hasChanged && isBusy;
+        if (!path.length) root = node;
       } catch { return; }
     }
+    if (root) this.showSummary(root, isHeld);
   }
 
   addMoves(list, node, depth) {

@@ -70,7 +70,7 @@ function showFrame(index) {
   const board = makeBoard({ picture: now.picture, legal: [], onPlay: null, label: `Position after move ${frame}`, rendering: now.rendering, isSmall: false });
   $("#board").replaceChildren(board.element);
   $("#slider").value = frame;
-  const who = now.mover < 0 ? "" : `player ${now.mover + 1} `;
+  const who = now.mover < 0 ? "" : `player ${now.mover + 1} plays `;
   $("#move").textContent = frame === 0 ? "The beginning" : `${frame}. ${now.mover < 0 ? "chance: " : who}${now.name}${now.value === null ? "" : `, expected for the first player ${percent(chance(now.value))} (${signed(now.value)})`}`;
   // What the search thought before move n belongs to the position n - 1.
   const values = game.frames.slice(1).map(step => step.value === null ? null : chance(step.value));
