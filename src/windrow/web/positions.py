@@ -10,8 +10,6 @@ from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.web.limits import RequestError
 from windrow.web.pictures import draw
 
-_SEPARATORS = " \t\r\n,"
-
 
 class Line:
     """A game from its beginning: moves, and the states between them.
@@ -78,22 +76,7 @@ def read_moves(game: CoreGame, text: str, most: int) -> list[int]:
         IllegalMoveError: it says which move is wrong, and what is legal instead.
         RequestError: there are more than `most`.
     """
-    game.state_from_moves(text)  # says in words what is wrong
-    moves: list[int] = []
-    state, position = game.initial_state(), 0
-    while (position := _skip(text, position)) < len(text):
-        is_chance = game.to_play(state) == CHANCE
-        read = game._read_outcome if is_chance else game._read_action  # pyright: ignore[reportPrivateUsage]
-        move, consumed = read(text[position:])
-        moves.append(move)
-        if len(moves) > most:
-            raise RequestError(f"a game has at most {most} moves here")
-        state = game.apply(state, move)
-        position += consumed
+    moves = game.moves_from_text(text)
+    if len(moves) > most:
+        raise RequestError(f"a game has at most {most} moves here")
     return moves
-
-
-def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _SEPARATORS:
-        position += 1
-    return position
