@@ -70,6 +70,25 @@ def test_visits_are_those_of_the_tree() -> None:
     assert words_of(below)[0].startswith(f"{game.action_name(first)}: {node_at(search, [first], tree=1).visits} visits")
 
 
+@pytest.mark.parametrize("engine", ["sequential", "batched", "vectorized", "multiprocess"])
+def test_every_engine_is_drawn_alike(engine: Any) -> None:
+    game = windrow.make_game("tictactoe")
+    with Search(game, HashEvaluator(1), SearchConfig(num_simulations=60, leaves_per_tree=1)) as search:
+        search.run([game.initial_state()] * 2)
+        wanted = draw_tree(search, tree=1)
+    config = SearchConfig(num_simulations=60, leaves_per_tree=1, engine=engine, num_workers=2)
+    with Search(game, HashEvaluator(1), config) as search:
+        search.run([game.initial_state()] * 2)
+        assert draw_tree(search, tree=1) == wanted
+
+
+def test_of_several_trees_of_a_root_the_first_is_drawn() -> None:
+    game = windrow.make_game("tictactoe")
+    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=60, trees_per_root=2, dirichlet_fraction=0.25))
+    search.run([game.initial_state(), game.state_from_moves("b2")])
+    assert words_of(draw_tree(search, tree=1))[0].startswith(f"root: {node_at(search, [], tree=2).visits} visits")
+
+
 class Countdown:
     """A game of one's own class, without names: who says zero wins."""
 

@@ -43,7 +43,7 @@ def draw_tree(search: Search, *, count: int = 40, tree: int = 0, path: Sequence[
     Args:
         search: one that has run, and is not running now.
         count: nodes to draw, the root included.
-        tree: of which of its positions.
+        tree: of which of its positions; of several trees of one root, the first.
         path: moves from there to the node to begin with.
         title: a line above it; if there is none, the visits and the value of the root.
 
@@ -53,7 +53,8 @@ def draw_tree(search: Search, *, count: int = 40, tree: int = 0, path: Sequence[
     if not search.states:
         raise SearchError("there is no tree to draw yet: run the search first")
     state = search._states[tree]  # pyright: ignore[reportPrivateUsage]
-    return render_tree(describe_tree(search, state, path, count=count, tree=tree), title=title)
+    first = tree * search.config.trees_per_root
+    return render_tree(describe_tree(search, state, path, count=count, tree=first), title=title)
 
 
 def render_tree(root: Mapping[str, Any], *, title: str = "") -> str:
