@@ -98,9 +98,13 @@ SUITES: Mapping[str, Suite] = {
         benchmarks=("peers_tree", "peers"),
     ),
     "gpu": Suite(
-        what="whole searches on one GPU, and training if there is time: at most 5 minutes on an H200",
-        benchmarks=("tensor", "tensor_training"),
+        what="searches on one GPU: trees as tensors, and trees on the CPU; at most 5 minutes on an H200",
+        benchmarks=("tensor", "cuda_search"),
         limit_s=295,
+    ),
+    "gpu-training": Suite(
+        what="how strong two minutes of training on one GPU make a player",
+        benchmarks=("tensor_training",),
     ),
     "training": Suite(what="how strong three minutes of training make a player", benchmarks=("training",)),
     "services": Suite(

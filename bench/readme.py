@@ -12,7 +12,16 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 
-from claims import CPU_ROWS, PEER_ROWS, RESULTS, Results, gpu_claims, table_of_claims, training_claims
+from claims import (
+    CPU_ROWS,
+    PEER_ROWS,
+    RESULTS,
+    Results,
+    gpu_claims,
+    gpu_training_claims,
+    table_of_claims,
+    training_claims,
+)
 from machine import ROOT
 from results_page import figure_tables, left_out, provenance
 
@@ -31,10 +40,12 @@ BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "cpu": ("cpu", lambda: table_of_claims("cpu", CPU_ROWS)),
     "peers": ("peers", lambda: table_of_claims("peers", PEER_ROWS)),
     "gpu": ("gpu", gpu_claims),
+    "gpu-training": ("gpu-training", gpu_training_claims),
     "training": ("training", training_claims),
     "all-cpu": ("cpu", lambda: all_figures("cpu")),
     "all-peers": ("peers", lambda: all_figures("peers")),
     "all-gpu": ("gpu", lambda: all_figures("gpu")),
+    "all-gpu-training": ("gpu-training", lambda: all_figures("gpu-training")),
     "all-training": ("training", lambda: all_figures("training")),
 }
 """By the name in the marker: the suite whose results it needs, and what makes the text."""
