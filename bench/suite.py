@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     results: dict[str, Any] = {
         "format": FORMAT,
         "suite": title,
-        "command": _command(),
+        "command": _command(arguments),
         "began": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "seconds": 0.0,
         "is_smoke": arguments.smoke,
@@ -175,9 +175,10 @@ def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
 
 
-def _command() -> str:
-    """As it was typed, from the root of the sources."""
-    return os.environ.get(COMMAND_VARIABLE) or shlex.join(["python", "bench/suite.py", *sys.argv[1:]])
+def _command(arguments: argparse.Namespace) -> str:
+    """What to type for the same again, in the root of the sources; where files go is everybody's own affair."""
+    options = ["--smoke"] if arguments.smoke else []
+    return os.environ.get(COMMAND_VARIABLE) or shlex.join(["python", "bench/suite.py", *arguments.names, *options])
 
 
 def _environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ import claims
 import pytest
 import readme
 from catalog import BENCHMARKS
+from report import Figure
 
 ROOT = Path(readme.__file__).parent.parent
 RESULTS = sorted(claims.RESULTS.glob("*.json"))
@@ -67,3 +68,32 @@ def test_a_page_that_was_changed_by_hand_is_noticed(tmp_path: Path, monkeypatch:
     assert readme.fill(page.replace("170 ms", "120 ms")) == page
     with pytest.raises(SystemExit, match="no figure 'speed' of import_time; it has"):
         claims.Row("speed", "import_time", ("speed",)).cells(claims.Results.read("cpu"))
+
+
+def test_claims_about_gpus_and_training_find_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the names that bench/tensor.py, tensor_training.py and training.py give them."""
+    figures = [
+        Figure.of(f"{what}, {size}", [0.5, 0.75, 1.0], benchmark="tensor")
+        for what in ("share of the network's speed", "network alone", "search", "tree and game")
+        for size in claims.GPU_SIZES.values()
+    ]
+    figures.append(Figure.of("times mctx + pgx, 1024 x 400", [6.0, 7.0, 8.0], unit="x", benchmark="tensor"))
+    figures += [
+        Figure(name=name, value=0.99, standard_error=0.004, note="one run", benchmark="tensor_training")
+        for name in ("right moves with 400 simulations", "right moves, bare policy")
+    ]
+    figures += [
+        Figure(name=name, value=0.9, standard_error=0.01, note="90 won; one run", benchmark="training")
+        for name in ("right moves, 100 simulations", "right moves, rollout:1000", "score against rollout:400")
+    ]
+    figures.append(Figure(name="games played", value=19_000, benchmark="training"))
+    machine = {"gpu": "a GPU", "python": "3.12", "torch": "2.11", "commit": "abc1234"}
+    facts = {"suite": "gpu", "command": "python bench/suite.py gpu", "began": "2026-01-01", "machine": machine}
+    results = claims.Results(facts, {(figure.benchmark, figure.name): figure for figure in figures})
+    monkeypatch.setattr(claims.Results, "read", lambda _: results)
+    text = claims.gpu_claims()
+    assert "`python bench/suite.py gpu`: a GPU; Python 3.12" in text
+    assert "| 1,024 x 64 | 0.75 | 0.75 | 0.750 (0.500 to 1.000) | 0.75 |" in text
+    assert "7 times (6 to 8) as fast as mctx + pgx" in text and "eager" not in text
+    assert "99.0 ± 0.4 % of the solved positions" in claims.gpu_training_claims()
+    assert "19,000 games" in claims.training_claims() and "90.0 ± 1.0 % against" in claims.training_claims()

@@ -47,7 +47,7 @@ def test_a_suite_says_how_it_came_about(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "a.json").read_text())
     assert results["suite"] == "import_time" and results["is_smoke"]
-    assert results["command"].startswith("python bench/suite.py import_time --smoke")
+    assert results["command"] == "python bench/suite.py import_time --smoke"
     assert results["machine"]["commit"] == "abc123"
     assert {"cpu", "cores", "python", "numpy", "torch", "windrow"} <= set(results["machine"])
     assert results["benchmarks"]["import_time"]["command"] == "python bench/import_time.py"
