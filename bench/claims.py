@@ -47,7 +47,7 @@ class Results:
     def origin(self) -> str:
         """Command, machine, versions and commit in one sentence."""
         machine = self.facts["machine"]
-        where = machine.get("gpu", f"{machine['cores']} cores of {machine['cpu']}")
+        where = machine.get("gpu") or f"{machine['cores']} cores of {machine['cpu']}"
         versions = f"Python {machine['python']}, PyTorch {machine['torch']}"
         return (
             f"`{self.facts['command']}`: {where}; {versions}; commit {machine['commit']}; {self.facts['began'][:10]}."
