@@ -9,6 +9,8 @@ that cannot run here has `<!-- not run: why -->` on the line before it.
 from __future__ import annotations
 
 import ast
+import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -27,6 +29,8 @@ FENCE = re.compile(
 )
 INDENTED = re.compile(r"(?:^|\n)\n((?:    [^\n]*\n)+)")
 KINDS = {"python", "sh", "console", "text", "toml", "json"}
+DATA = {"toml", "json"}
+"""What may look like Python and is not."""
 SKIPPED = {
     "docs/cluster.md": 1,
     "docs/evaluators.md": 1,
@@ -134,9 +138,16 @@ def test_no_python_escapes(page: str) -> None:
     blocks = blocks_of(text)
     assert text.count("\n```") + text.startswith("```") == 2 * len(blocks), "a fence that is not closed, or indented"
     assert {block.kind for block in blocks} <= KINDS
-    others = [block.code for block in blocks if block.kind != "python"] + INDENTED.findall(FENCE.sub("", text))
+    others = [block.code for block in blocks if block.kind not in {"python", *DATA}] + INDENTED.findall(
+        FENCE.sub("", text)
+    )
     assert not [code for code in others if is_python(re.sub(r"^    ", "", code, flags=re.MULTILINE))]
     assert all(block.kind == "python" for block in blocks if block.why is not None)
+    for block in blocks:
+        if block.kind == "toml":
+            importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads(block.code)
+        if block.kind == "json":
+            json.loads(block.code)
 
 
 def test_what_is_not_run_is_let_through_by_name() -> None:
