@@ -67,7 +67,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "transport": Benchmark(what="rows to another process and back", about_s=20, needs=("two cores",)),
     "tune": Benchmark(what="windrow tune against an exhaustive grid", about_s=200, needs=("torch",)),
     "peers_tree": Benchmark(what="trees alone, beside others' trees", about_s=80, needs=("the peers",)),
-    "peers": Benchmark(what="searches with a network, beside others'", about_s=120, needs=("torch", "the peers")),
+    "peers": Benchmark(what="searches with a network, beside others'", about_s=180, needs=("torch", "the peers")),
     "learner": Benchmark(what="training steps", about_s=300, needs=("torch",)),
     "training": Benchmark(what="three minutes of training on the CPU", about_s=290, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),

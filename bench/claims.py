@@ -16,6 +16,8 @@ from results_page import table
 
 RESULTS = ROOT / "bench" / "results"
 BACKENDS = ("torch", "torch-compile", "onnxruntime", "openvino", "openvino-bf16", "openvino-int8")
+UNITS = {"x": " times", "ms": " ms", "us": " us", "s": " s"}
+"""As the tables write them; a claim says the others itself."""
 CONTENDERS = ("mctx", "2 x mctx", "OpenSpiel")
 
 
@@ -65,14 +67,16 @@ class Row:
     def cells(self, results: Results) -> tuple[str, ...]:
         """For the table: claim, values, spreads, the benchmark."""
         found = [results.find(self.benchmark, name) for name in self.figures]
-        return (self.claim, ", ".join(map(value, found)), "; ".join(map(spread, found)), f"`{self.benchmark}`")
+        *others, last = map(value, found)
+        unit = UNITS.get(found[0].unit, "")  # the figures of a row have the same: said once
+        values = ", ".join([*(other.removesuffix(unit) for other in others), last])
+        return (self.claim, values, "; ".join(map(spread, found)), f"`{self.benchmark}`")
 
 
 def value(figure: Figure) -> str:
     """With a unit where the claim does not say it."""
-    unit = {"x": " times", "ms": " ms", "us": " us", "s": " s"}.get(figure.unit, "")
     doubt = " (unclear: noisy)" if figure.is_unclear else ""
-    return f"{number(figure.value)}{unit}{doubt}"
+    return f"{number(figure.value)}{doubt}{UNITS.get(figure.unit, '')}"
 
 
 def spread(figure: Figure) -> str:
