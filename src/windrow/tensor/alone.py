@@ -55,10 +55,12 @@ def network_alone(network: Any, game: TensorGame, batch: int, device: torch.devi
     torch.cuda.synchronize(device)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        kept = call()
+        answer = call()
+    # The graph reads and writes memory that lives no longer than these do.
+    kept = (call, answer)
 
     def replay() -> None:
+        assert kept
         graph.replay()
-        assert kept is not None  # which is what the graph writes to
 
     return replay
