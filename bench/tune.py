@@ -30,7 +30,7 @@ from windrow.tune.price import PRICE_FILE
 TARGET = 0.9
 NUM_BEST = 6
 NUM_TURNS = 4
-SAMPLE_S = 0.3
+SAMPLE_S = 0.2
 MIN_TURN_S = 0.6
 """Small searches are repeated for so long."""
 SMOKE_PRICE = Path(__file__).parent.parent / "tests" / "tune" / "price.json"
@@ -53,14 +53,29 @@ class Case:
         """All that is compared with."""
         if self.num_positions == 1:
             leaves = (*range(2, 17), 20, 24, 28, 32, 40, 48, 56, 64)
-            batched = (Candidate(engine="batched", num_trees=1, leaves_per_tree=count) for count in leaves)
+            batched = (
+                Candidate(engine="batched", num_trees=1, leaves_per_tree=count, on_collision=mode)
+                for count, mode in product(leaves, ("share", "skip"))
+            )
             return [Candidate(engine="sequential", num_trees=1), *batched]
         cores = num_cores()
         threads = sorted({1, cores})
         vectorized = (
-            Candidate(engine="vectorized", num_trees=trees, leaves_per_tree=leaves, num_threads=count, pipeline=depth)
-            for trees, leaves, count, depth in product((16, 32, 64, 128, 256, 512), (1, 2, 4, 8), threads, (1, 2))
-            if trees * leaves <= 1024
+            Candidate(
+                engine="vectorized",
+                num_trees=trees,
+                leaves_per_tree=leaves,
+                num_threads=count,
+                pipeline=depth,
+                on_collision=mode,
+            )
+            for trees, (leaves, mode), count, depth in product(
+                (16, 32, 64, 128, 256, 512),
+                ((1, None), *product((2, 4, 8), ("share", "skip"))),
+                threads,
+                (1, 2),
+            )
+            if trees * leaves <= 512
         )
         multiprocess = (
             Candidate(engine="multiprocess", num_trees=trees, num_workers=count, pipeline=depth)
@@ -89,7 +104,8 @@ class Bench:
 
     def worth(self, candidate: Candidate) -> float:
         """One-leaf simulations that a simulation is worth."""
-        return self.price.efficiency(candidate.leaves_per_tree, self.case.num_simulations)
+        mode = candidate.on_collision or "share"
+        return self.price.efficiency(candidate.leaves_per_tree, self.case.num_simulations, on_collision=mode)
 
     def ask_tuner(self) -> Tuning:
         """What the tuner says."""

@@ -36,7 +36,7 @@ def test_json_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert code == 0, err
     found = json.loads(out)
     assert found["choice"] in found["candidates"] and found["written"] is None
-    assert {row["engine"] for row in found["candidates"]} == {"sequential", "batched"}
+    assert {row["engine"] for row in found["candidates"]} <= {"sequential", "batched"}
     assert not list(tmp_path.iterdir())
 
 

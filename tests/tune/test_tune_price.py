@@ -30,13 +30,15 @@ def test_one_leaf_is_the_measure(price: Price) -> None:
     ("leaves", "simulations", "expected"),
     [
         (2, 100, 0.96),  # as measured
-        (5, 100, 0.80),
-        (17, 400, 0.80),  # 16 of 400 are 4 of 100
-        (2, 200, 0.98),  # a share of 0.005 lies half-way from nothing to 0.01
-        (3, 100, 0.88),  # 0.02 is half-way from 0.01 to 0.04, by the logarithm
-        (9, 100, 0.70),  # and 0.08 from 0.04 to 0.16
-        (33, 100, 0.30),  # 0.32 is twice the largest share: half of 0.6
-        (100, 50, 0.6 * 0.16 / 0.98),  # no more than the budget are out: 49 of 50
+        (4, 100, 0.80),
+        (4, 400, 0.90),
+        (8, 100, 0.70),  # half-way from 4 to 16, by the logarithm
+        (4, 200, 0.85),  # half-way from 100 to 400 simulations, by the logarithm
+        (8, 200, 0.75),  # both: half-way from 0.7 to 0.8
+        (32, 100, 0.30),  # twice the most leaves: half of 0.6
+        (4, 50, 0.60 + 0.2 * 0.5963225),  # as 1 + 2 * 3 = 7 of 100; log(16/7) / log(16/4) = 0.5963225
+        (4, 6400, 0.90),  # beyond the largest budget nothing gets better
+        (100, 50, 0.6 * 16 / 99),  # no more than the budget are out: 50 of 50, as 1 + 2 * 49 of 100
     ],
 )
 def test_between_and_beyond(price: Price, leaves: int, simulations: int, expected: float) -> None:
@@ -46,8 +48,8 @@ def test_between_and_beyond(price: Price, leaves: int, simulations: int, expecte
 def test_more_leaves_are_never_worth_more(price: Price) -> None:
     worth = [price.efficiency(leaves, 300) for leaves in range(1, 301)]
     assert all(one >= other for one, other in pairwise(worth))
-    # Beyond the data a leaf more gains nothing: worth times leaves beside the first stays.
-    assert 299 * worth[299] == pytest.approx(99 * worth[99])
+    # Beyond the data a leaf more gains nothing: worth times leaves stays.
+    assert 300 * worth[299] == pytest.approx(100 * worth[99])
 
 
 def test_what_rises_by_chance_is_pooled() -> None:
@@ -57,13 +59,9 @@ def test_what_rises_by_chance_is_pooled() -> None:
     assert fall([0.6, 0.5, 0.8], [1, 1, 2]) == pytest.approx([0.675, 0.675, 0.675])
 
 
-def test_games_count_alike_and_exact_rows_more() -> None:
-    rows = [
-        PriceRow("a", RULE, 100, 5, 90.0, error=4.0),
-        PriceRow("a", RULE, 100, 5, 70.0, error=8.0),  # a quarter of the weight: a says (4 * 0.9 + 0.7) / 5 = 0.86
-        PriceRow("b", RULE, 100, 5, 60.0, error=20.0),  # as much as both of a
-    ]
-    assert fit(rows) == ((0.0, 1.0), (0.04, pytest.approx(0.73)))
+def test_games_count_alike() -> None:
+    rows = [PriceRow(game, RULE, 100, 5, equal) for game, equal in (("a", 90.0), ("b", 60.0), ("c", 69.0))]
+    assert fit(rows) == ((1, 1.0), (5, pytest.approx(0.73)))
 
 
 def test_worth_is_never_above_one() -> None:
@@ -78,11 +76,11 @@ def test_a_rule_that_was_not_measured_is_the_worst_of_those_that_were() -> None:
     assert set(price.rules) == {RULE, ("loss", "share")}
 
 
-def test_intervals_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "price.json"
-    path.write_text(json.dumps({"rows": [ROWS[0], {**ROWS[2], "equal_low": 70.0, "equal_high": 86.0}]}))
-    (read,) = Price.read(path).rows  # one leaf says nothing
-    assert (read.error, read.efficiency, read.share) == (8.0, 0.8, 0.04)
+def test_the_price_that_comes_along() -> None:
+    """Every rule was measured; one leaf costs nothing, and many leaves of a small budget cost much."""
+    price = Price.read()
+    assert set(price.rules) >= {(rule, mode) for rule in ("visits", "loss", "dilute") for mode in ("share", "skip")}
+    assert price.efficiency(64, 100) < 0.5 < price.efficiency(2, 400) <= 1.0
 
 
 def test_a_missing_file_is_said_clearly(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def space(**changes: Any) -> Space:
     return Space(**{**limits, **changes})
 
 
-def free(leaves: int) -> float:
+def free(candidate: Candidate) -> float:
     return 1.0
 
 
@@ -38,14 +38,19 @@ def test_one_position_varies_leaves() -> None:
     one = space(num_positions=1, engines=default_engines(1, has_tensor=True), base=SearchConfig(num_simulations=20))
     assert [(found.engine, found.leaves_per_tree) for found in one.coarse(free)] == [
         ("sequential", 1),
-        *(("batched", leaves) for leaves in (2, 4, 8, 16)),  # and no more than the budget
+        *(("batched", leaves) for leaves in (2, 2, 4, 4, 8, 8, 16, 16)),  # share and skip; no more than the budget
     ]
     assert one.references() == []
 
 
 def test_what_is_worth_little_is_not_tried() -> None:
-    found = space(num_positions=16).coarse(lambda leaves: 1.0 / leaves)
-    assert {candidate.leaves_per_tree for candidate in found} == {1, 2, 4}
+
+    def worth(candidate: Candidate) -> float:
+        return 1.0 if candidate.on_collision == "skip" else 1.0 / candidate.leaves_per_tree
+
+    found = space(num_positions=16).coarse(worth)
+    assert {candidate.leaves_per_tree for candidate in found if candidate.on_collision != "skip"} == {1, 2, 4}
+    assert {candidate.leaves_per_tree for candidate in found if candidate.on_collision == "skip"} == {2, 4, 8}
 
 
 def test_max_trees_holds() -> None:

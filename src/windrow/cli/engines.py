@@ -24,6 +24,7 @@ from windrow.cli.options import (
     complete_engine,
     examples,
     search_config,
+    with_file,
 )
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
@@ -96,8 +97,7 @@ def engines(
     names = list(dict.fromkeys(engine or ["vectorized", "tensor"]))
     base = search_config(
         settings,
-        SearchConfig(),
-        file=config_file,
+        with_file(config_file, SearchConfig()),
         num_simulations=sims,
         leaves_per_tree=leaves,
         num_threads=threads,

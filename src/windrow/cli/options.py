@@ -175,12 +175,14 @@ def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags
     return {**settings, **{key: value for key, value in flags.items() if value is not None}}
 
 
-def search_config(
-    pairs: Iterable[str] | None, defaults: SearchConfig | None = None, *, file: Path | None = None, **flags: Any
-) -> SearchConfig:
-    """A search config from `--set`, flags and the file of `--config`; what none of them says is the default."""
-    given = read_settings(pairs, SearchConfig, **flags)
-    return (defaults or SearchConfig()).replace(**{**file_settings(file, "search", SearchConfig), **given})
+def search_config(pairs: Iterable[str] | None, defaults: SearchConfig | None = None, **flags: Any) -> SearchConfig:
+    """A search config from `--set` and flags; what neither says is the default."""
+    return (defaults or SearchConfig()).replace(**read_settings(pairs, SearchConfig, **flags))
+
+
+def with_file(path: Path | None, defaults: SearchConfig) -> SearchConfig:
+    """Defaults, and what the file of `--config` says instead."""
+    return defaults.replace(**file_settings(path, "search", SearchConfig))
 
 
 def file_settings(path: Path | None, section: str, config: type[Settings]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from windrow.cli.options import (
     complete_evaluator,
     examples,
     search_config,
+    with_file,
 )
 from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
@@ -79,8 +80,7 @@ def profile(
     rules = parse_game(game)
     config = search_config(
         settings,
-        SearchConfig(seed=seed),
-        file=config_file,
+        with_file(config_file, SearchConfig(seed=seed)),
         num_simulations=sims,
         engine=engine,
         leaves_per_tree=leaves,

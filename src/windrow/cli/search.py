@@ -27,6 +27,7 @@ from windrow.cli.options import (
     WorkersOption,
     examples,
     search_config,
+    with_file,
 )
 from windrow.cli.output import ProgressBar, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
@@ -87,8 +88,7 @@ def search(
     state, drawn = pass_chance(rules, rules.state_from_moves(moves), lambda _: dice.getrandbits(64))
     config = search_config(
         settings,
-        SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s),
-        file=config_file,
+        with_file(config_file, SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s)),
         num_simulations=sims,
         engine=engine,
         c_puct=c_puct,

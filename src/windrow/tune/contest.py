@@ -98,7 +98,7 @@ class Contest:
         references = set(self.space.references())
         rows: list[Measured] = []
         for candidate, sample in self.samples.items():
-            efficiency = self.efficiency(candidate.leaves_per_tree)
+            efficiency = self.efficiency(candidate)
             in_finals = self.final.get(candidate)
             mean_rows = sample.nn_positions / max(sample.nn_batches, 1)
             alone = self.alone.get(candidate)
@@ -120,11 +120,14 @@ class Contest:
             )
         return rows
 
-    def efficiency(self, leaves: int) -> float:
-        """What a simulation is worth with so many leaves of a tree in flight."""
+    def efficiency(self, candidate: Candidate) -> float:
+        """What one of its simulations is worth."""
         base = self.space.base
         return self.price.efficiency(
-            leaves, base.num_simulations or 1, in_flight=base.in_flight, on_collision=base.on_collision
+            candidate.leaves_per_tree,
+            base.num_simulations or 1,
+            in_flight=base.in_flight,
+            on_collision=candidate.on_collision or base.on_collision,
         )
 
     # --- Rounds -----------------------------------------------------------------------------------------------------
@@ -135,11 +138,12 @@ class Contest:
         order = list(candidates)
         random.Random(len(order)).shuffle(order)  # so that what lies side by side is not measured side by side
         order.sort(key=self._precedence)
+        references = self.space.references()
         found: dict[Candidate, float] = {}
         for place, candidate in enumerate(order):
             now = perf_counter()
-            if now >= end and found:
-                break
+            if now >= end and any(known not in references for known in found):
+                break  # something must have been measured, however little time there is
             share = (end - now) / (len(order) - place) - _OVERHEAD_S
             length = min(max(share, _SAMPLE_S[0]), _SAMPLE_S[1])
             self._tell(self._share(), candidate.in_words())
@@ -173,7 +177,7 @@ class Contest:
                     self._tell(self._share(), f"finals: {candidate.in_words()}")
                     begin = _BEGINNINGS[turn % len(_BEGINNINGS)]
                     sample = self._take(candidate, samplers[candidate], length, begin=begin)
-                    rates[candidate] = sample.simulations_per_second * self.efficiency(candidate.leaves_per_tree)
+                    rates[candidate] = sample.simulations_per_second * self.efficiency(candidate)
                 turns.append(rates)
                 now = perf_counter()
                 if now + (now - took) > self._deadline():
@@ -190,7 +194,7 @@ class Contest:
         return sample
 
     def _adjusted(self, candidate: Candidate) -> float:
-        return self.samples[candidate].simulations_per_second * self.efficiency(candidate.leaves_per_tree)
+        return self.samples[candidate].simulations_per_second * self.efficiency(candidate)
 
     def _open(self, candidate: Candidate) -> Sampler | TensorRunner:
         base = self.space.base

@@ -4,12 +4,13 @@ A search with K leaves per tree and N simulations plays as well as one with fewe
 is its efficiency, 1 for K = 1. It was measured once, in games and against a solver, and lies beside the solver's data
 (docs/price-of-batching.md has the measurement). Between and beyond what was measured:
 
-- Games are pooled, each with the same weight; within one, more exact points count more.
-- What counts is the share of the budget that is in flight beside the first leaf, (K - 1) / N. Efficiency falls with it
-  or stays, never rises (isotonic regression), and never exceeds 1; in between it is a straight line over the logarithm.
-- Beyond the largest share that was measured more leaves are taken to be worth nothing: efficiency falls as fast as the
-  share rises.
-- Of an in-flight rule that was not measured the lowest efficiency of those that were is taken.
+- Games are pooled, each with the same weight.
+- At each measured budget efficiency falls with K or stays, never rises (isotonic regression), and never exceeds 1; in
+  between it is a straight line over the logarithm of K, and from budget to budget over the logarithm of N.
+- Beyond the most leaves that were measured more are taken to be worth nothing: efficiency falls as fast as K rises.
+- Below the smallest budget, K leaves count as so many more as the budget is smaller: the same share of it is in flight.
+  Beyond the largest, nothing gets better.
+- Of a rule that was not measured the lowest efficiency of those that were is taken.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias, cast
 
 from windrow.errors import ConfigError
@@ -31,11 +33,11 @@ PRICE_FILE = Path(__file__).parent.parent / "play" / "data" / "price_of_batching
 
 Rule: TypeAlias = tuple[str, str]
 """(in_flight, on_collision)."""
-Knots: TypeAlias = "tuple[tuple[float, float], ...]"
-"""(share in flight, efficiency), by share; the first is (0, 1)."""
+Knots: TypeAlias = "tuple[tuple[int, float], ...]"
+"""(leaves, efficiency), by leaves; the first is (1, 1)."""
+Curves: TypeAlias = "tuple[tuple[int, Knots], ...]"
+"""(budget, knots), by budget."""
 
-_LEAST_ERROR = 0.02
-"""Of an efficiency: no point is so exact that the others should not count."""
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "game": str,
     "simulations": int,
@@ -53,7 +55,6 @@ class PriceRow:
     game: where it was measured.
     rule: by which simulations in flight are kept apart.
     simulations, leaves, equal_simulations: as above.
-    error: of `equal_simulations`, half of the interval it lies in; None where that is not known.
     """
 
     game: str
@@ -61,12 +62,6 @@ class PriceRow:
     simulations: int
     leaves: int
     equal_simulations: float
-    error: float | None = None
-
-    @property
-    def share(self) -> float:
-        """Leaves in flight beside the first, as a share of the budget."""
-        return (self.leaves - 1) / self.simulations
 
     @property
     def efficiency(self) -> float:
@@ -109,7 +104,7 @@ class Price:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules that were measured."""
-        return tuple(self._knots)
+        return tuple(self._curves)
 
     def efficiency(
         self, leaves: int, num_simulations: int, *, in_flight: str = "visits", on_collision: str = "share"
@@ -125,34 +120,45 @@ class Price:
         leaves = min(leaves, max(num_simulations, 1))  # no more than the budget are ever out
         if leaves <= 1:
             return 1.0
-        share = (leaves - 1) / num_simulations
-        knots = self._knots.get((in_flight, on_collision))
-        if knots is not None:
-            return interpolate(knots, share)
-        return min(interpolate(known, share) for known in self._knots.values())
+        curves = self._curves.get((in_flight, on_collision))
+        if curves is not None:
+            return efficiency_at(curves, leaves, num_simulations)
+        return min(efficiency_at(known, leaves, num_simulations) for known in self._curves.values())
 
     @cached_property
-    def _knots(self) -> dict[Rule, Knots]:
-        by_rule: dict[Rule, list[PriceRow]] = defaultdict(list)
+    def _curves(self) -> dict[Rule, Curves]:
+        groups: dict[Rule, dict[int, list[PriceRow]]] = defaultdict(lambda: defaultdict(list))
         for row in self.rows:
-            by_rule[row.rule].append(row)
-        return {rule: fit(rows) for rule, rows in by_rule.items()}
+            groups[row.rule][row.simulations].append(row)
+        return {
+            rule: tuple((budget, fit(budgets[budget])) for budget in sorted(budgets))
+            for rule, budgets in groups.items()
+        }
 
 
 def fit(rows: Sequence[PriceRow]) -> Knots:
-    """The falling curve through the rows of one rule."""
-    weights = _weights(rows)
-    by_share: dict[float, list[tuple[float, float]]] = defaultdict(list)
-    for row, weight in zip(rows, weights, strict=True):
-        by_share[row.share].append((row.efficiency, weight))
-    shares = sorted(by_share)
-    totals = [sum(weight for _, weight in by_share[share]) for share in shares]
-    means = [
-        sum(value * weight for value, weight in by_share[share]) / total
-        for share, total in zip(shares, totals, strict=True)
-    ]
+    """The falling curve through the rows of one rule and budget."""
+    by_leaves: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        by_leaves[row.leaves].append(row.efficiency)
+    leaves = sorted(by_leaves)
+    means = [fmean(by_leaves[count]) for count in leaves]
+    totals = [float(len(by_leaves[count])) for count in leaves]
     falling = [min(1.0, value) for value in fall(means, totals)]
-    return ((0.0, 1.0), *zip(shares, falling, strict=True))
+    return ((1, 1.0), *zip(leaves, falling, strict=True))
+
+
+def efficiency_at(curves: Curves, leaves: float, num_simulations: int) -> float:
+    """The curves of one rule at any number of leaves and any budget."""
+    first_budget, first = curves[0]
+    if num_simulations < first_budget:
+        return interpolate(first, 1.0 + (leaves - 1.0) * first_budget / num_simulations)
+    for (left, lower), (right, upper) in pairwise(curves):
+        if num_simulations < right:
+            part = math.log(num_simulations / left) / math.log(right / left)
+            low, high = interpolate(lower, leaves), interpolate(upper, leaves)
+            return low + (high - low) * part
+    return interpolate(curves[-1][1], leaves)
 
 
 def fall(values: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -167,27 +173,13 @@ def fall(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     return [value for value, _, count in blocks for _ in range(count)]
 
 
-def interpolate(knots: Knots, share: float) -> float:
-    """The curve at a share: straight over the logarithm between two knots, falling as 1 / share after the last."""
-    last_share, last = knots[-1]
-    if share >= last_share:
-        return last * last_share / share
-    (left, high), (right, low) = next(pair for pair in pairwise(knots) if share < pair[1][0])
-    if left == 0.0:
-        part = share / right  # there is no logarithm of nothing
-    else:
-        part = math.log(share / left) / math.log(right / left)
-    return high + (low - high) * part
-
-
-def _weights(rows: Sequence[PriceRow]) -> list[float]:
-    """Every game counts as much as any other; within one, rows by 1 / error squared where errors are known."""
-    is_known = all(row.error is not None for row in rows)
-    raw = [1.0 / max((row.error or 0.0) / row.simulations, _LEAST_ERROR) ** 2 if is_known else 1.0 for row in rows]
-    totals: dict[str, float] = defaultdict(float)
-    for row, weight in zip(rows, raw, strict=True):
-        totals[row.game] += weight
-    return [weight / totals[row.game] for row, weight in zip(rows, raw, strict=True)]
+def interpolate(knots: Knots, leaves: float) -> float:
+    """One curve at any number of leaves: straight over the logarithm between knots, as 1 / leaves after the last."""
+    last_leaves, last = knots[-1]
+    if leaves >= last_leaves:
+        return last * last_leaves / leaves
+    (left, high), (right, low) = next(pair for pair in pairwise(knots) if leaves < pair[1][0])
+    return high + (low - high) * math.log(leaves / left) / math.log(right / left)
 
 
 def _read_row(path: Path, row: Any) -> PriceRow:
@@ -199,13 +191,10 @@ def _read_row(path: Path, row: Any) -> PriceRow:
             raise ConfigError(f"{path}: the row {dict(given)!r:.200} has no usable {name!r}")
     if given["simulations"] < 1 or given["leaves"] < 1 or not given["equal_simulations"] > 0:
         raise ConfigError(f"{path}: the row {dict(given)!r:.200} has a count below 1")
-    low, high = (given.get(name) for name in ("equal_low", "equal_high"))
-    error = (high - low) / 2.0 if isinstance(low, int | float) and isinstance(high, int | float) else None
     return PriceRow(
         given["game"],
         (given["in_flight"], given["on_collision"]),
         given["simulations"],
         given["leaves"],
         float(given["equal_simulations"]),
-        error,
     )

@@ -38,6 +38,8 @@ class Candidate:
     num_workers: int | None = None
     pipeline: int | None = None
     max_batch: int | None = None
+    on_collision: str | None = None
+    """What happens to a leaf that is selected again, with several leaves per tree."""
 
     @property
     def rows(self) -> int:
@@ -49,7 +51,7 @@ class Candidate:
 
     def settings(self) -> dict[str, Any]:
         """Its settings of a `SearchConfig`, by name; how many trees there are is for whoever searches."""
-        names = ("num_threads", "num_workers", "pipeline", "max_batch")
+        names = ("num_threads", "num_workers", "pipeline", "max_batch", "on_collision")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {"engine": self.engine, "leaves_per_tree": self.leaves_per_tree, **given}
 
@@ -63,6 +65,7 @@ class Candidate:
             self.num_threads or 0,
             self.pipeline or 0,
             0 if self.max_batch is None else 1,
+            0 if self.on_collision != "skip" else 1,
         )
 
     def in_words(self) -> str:
@@ -79,6 +82,8 @@ class Candidate:
         ]
         if self.max_batch is not None:
             more.append(f"batches of {self.max_batch}")
+        if self.on_collision is not None:
+            more.append(self.on_collision)
         return ", ".join([f"{self.engine} {trees}", *more])
 
 
@@ -93,6 +98,7 @@ class Space:
     evaluator_pipeline: batches that the evaluator likes to have out at once.
     full_batch: rows at which the network is about as fast as it gets.
     max_trees: most trees.
+    collisions: the collision modes to choose from, with several leaves per tree.
     """
 
     base: SearchConfig
@@ -102,13 +108,18 @@ class Space:
     evaluator_pipeline: int
     full_batch: int
     max_trees: int
+    collisions: tuple[str, ...] = ("share", "skip")
 
-    def coarse(self, efficiency: Callable[[int], float]) -> list[Candidate]:
-        """What is tried first; `efficiency(leaves)` is what a simulation is worth with so many leaves per tree."""
-        leaves = [count for count in _doubling(self._max_leaves()) if efficiency(count) >= _LEAST_EFFICIENCY]
+    def coarse(self, efficiency: Callable[[Candidate], float]) -> list[Candidate]:
+        """What is tried first; `efficiency` says what a candidate's simulation is worth."""
         found: list[Candidate] = []
         for engine in self.engines:
-            found += [self.resolve(candidate) for candidate in self._of_engine(engine, leaves)]
+            for candidate in self._of_engine(engine, list(_doubling(self._max_leaves()))):
+                found += [
+                    self.resolve(variant)
+                    for variant in self._collisions(candidate)
+                    if efficiency(variant) >= _LEAST_EFFICIENCY
+                ]
         return list(dict.fromkeys(found))
 
     def references(self) -> list[Candidate]:
@@ -183,6 +194,11 @@ class Space:
             for num_trees in chosen:
                 if num_trees <= self.max_trees:
                     yield Candidate(engine=engine, num_trees=num_trees)
+
+    def _collisions(self, candidate: Candidate) -> list[Candidate]:
+        if candidate.leaves_per_tree == 1:
+            return [candidate]
+        return [replace(candidate, on_collision=mode) for mode in self.collisions]
 
     def _trees(self) -> list[int]:
         if self.num_positions is not None:
