@@ -56,11 +56,9 @@ def network_alone(network: Any, game: TensorGame, batch: int, device: torch.devi
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         answer = call()
-    # The graph reads and writes memory that lives no longer than these do.
-    kept = (call, answer)
 
-    def replay() -> None:
-        assert kept
+    # The graph reads and writes memory that lives no longer than these do.
+    def replay(_kept: object = (call, answer)) -> None:
         graph.replay()
 
     return replay
