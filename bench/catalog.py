@@ -71,7 +71,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "learner": Benchmark(what="training steps", about_s=300, needs=("torch",)),
     "training": Benchmark(what="three minutes of training on the CPU", about_s=290, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),
-    "tensor": Benchmark(what="whole searches on the GPU", about_s=150, needs=("a GPU",)),
+    "tensor": Benchmark(what="whole searches on the GPU", about_s=125, needs=("a GPU",)),
     "tensor_training": Benchmark(what="training on the GPU for two minutes", about_s=200, needs=("a GPU",)),
     "cuda_search": Benchmark(what="trees on the CPU, the network on the GPU", about_s=60, needs=("a GPU",)),
     "ray_engine": Benchmark(what="the Ray engine", about_s=300, needs=("torch", "Ray")),

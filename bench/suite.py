@@ -94,21 +94,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\n=== {index} of {len(names)}: {name}, about {about_s:.0f} s; {elapsed:.0f} s so far", flush=True)
         late = f"it would end after the {limit_s:.0f} s of the suite" if elapsed + about_s > limit_s else None
         reason = missing(name) or late
-        if reason is not None:
+        if reason is None:
+            found, record = run_benchmark(name, is_smoke=arguments.smoke)
+            figures += found
+            noise = f"other processes used {record['others_cores']} cores"
+            print(f"\n  {name} took {record['seconds']:.0f} s; {noise}", flush=True)
+        else:
+            record = {"left_out": reason}
             print(f"left out: {reason}")
-            results["benchmarks"][name] = {"left_out": reason}
-            continue
-        found, record = run_benchmark(name, is_smoke=arguments.smoke)
-        figures += found
         results["benchmarks"][name] = record
         results["seconds"] = round(perf_counter() - begin, 1)
-        write_json(json_file, figures, **results)
-        markdown_file.parent.mkdir(parents=True, exist_ok=True)
-        markdown_file.write_text(render(results, figures), encoding="utf-8")
-        print(
-            f"\n  {name} took {record['seconds']:.0f} s; other processes used {record['others_cores']} cores",
-            flush=True,
-        )
+        if figures:
+            write_json(json_file, figures, **results)
+            markdown_file.parent.mkdir(parents=True, exist_ok=True)
+            markdown_file.write_text(render(results, figures), encoding="utf-8")
     if not figures:
         print("\nNothing was measured.")
         return 1

@@ -88,6 +88,14 @@ def test_a_benchmark_that_fails_fails_the_suite_and_keeps_the_others(
     assert "- cache: failed, exit status 3" in (tmp_path / "a.md").read_text()
 
 
+def test_files_tell_of_what_was_left_out_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDROW_PEERS_PYTHON", str(tmp_path / "python"))
+    files = ["--json", str(tmp_path / "a.json"), "--markdown", str(tmp_path / "a.md")]
+    assert run_suite("import_time", "peers_tree", "--smoke", *files).returncode == 0
+    assert "needs the peers" in json.loads((tmp_path / "a.json").read_text())["benchmarks"]["peers_tree"]["left_out"]
+    assert "- peers_tree: needs the peers" in (tmp_path / "a.md").read_text()
+
+
 def test_a_benchmark_that_would_end_too_late_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
