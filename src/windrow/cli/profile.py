@@ -29,6 +29,7 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
+from windrow.errors import ConfigError
 from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchStats
@@ -88,6 +89,11 @@ def profile(
         num_threads=threads,
         num_workers=workers,
     )
+    if config.engine == "tensor":
+        raise ConfigError(
+            "on the device tree and network are one graph, with no stages to time here: windrow bench engines --engine "
+            "tensor compares it with the network alone"
+        )
     batch = trees * (config.leaves_per_tree or 1)
     if config.engine == "ray":
         maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=config.max_batch or batch, has_new_network=True)

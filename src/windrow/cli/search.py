@@ -104,7 +104,8 @@ def search(
         )
         chosen = NamedEvaluator(maker, evaluator, is_network=True)
     else:
-        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=config.leaves_per_tree or 8)
+        batch = config.leaves_per_tree or 8
+        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine)
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)
