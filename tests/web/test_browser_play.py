@@ -68,9 +68,9 @@ def test_a_whole_game_of_gomoku_by_clicks(browser: Browser, gomoku: Served, scre
         page.screenshot(screenshots / "gomoku_over_dark.png")
 
 
-def test_numbers_of_an_analysis_grow_and_stop(browser: Browser, connect4: Served) -> None:
+def test_numbers_of_an_analysis_grow_and_stop(browser: Browser, connect4: Served, screenshots: Path) -> None:
     visits = "Number(document.querySelector('.panel .numbers dd').textContent.replace(/[,kM.]/g, ''))"
-    with browser.open(connect4.link) as page:
+    with browser.open(connect4.link, is_dark=True) as page:
         page.wait(f"{UPDATES} >= 2 && {visits} > 0")
         before = page.run(UPDATES)
         page.wait(f"{UPDATES} >= {before} + 5")
@@ -82,12 +82,14 @@ def test_numbers_of_an_analysis_grow_and_stop(browser: Browser, connect4: Served
         )
         page.press("a")
         page.wait(f"{UPDATES} > {stopped}")
+        page.screenshot(screenshots / "connect4_dark.png")
         line = "document.querySelector('.pv').textContent"
         best = page.run(line)
         assert best.startswith("Best line: ")
         page.point_at(*page.cell(0, 5))
         page.wait(f"{line}.startsWith('Line: 1')")
         page.wait("document.querySelectorAll('.preview .ghost').length >= 2")
+        page.screenshot(screenshots / "line_dark.png")
 
 
 def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None:
@@ -214,14 +216,14 @@ def test_the_tree_of_100000_nodes(browser: Browser, connect4: Served, screenshot
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_a_phone(browser: Browser, gomoku: Served, screenshots: Path, is_dark: bool) -> None:
-    look = {"width": 390, "height": 844, "is_phone": True, "is_dark": is_dark}
+    look = {"width": 380, "height": 844, "is_phone": True, "is_dark": is_dark}
     with browser.open(f"{gomoku.link}#g=gomoku&m=e5 e6", **look) as page:
         page.wait(f"{PLY} === 2 && {UPDATES} >= 1")
         page.click("#settings summary")
         page.wait("document.querySelector('#settings').open")
         page.press("e")
         page.wait("document.querySelectorAll('.tree > li').length >= 20")
-        assert page.run("document.documentElement.scrollWidth") == 390  # nothing sticks out
+        assert page.run("document.documentElement.scrollWidth") == 380  # nothing sticks out
         page.screenshot(screenshots / f"gomoku_phone_{'dark' if is_dark else 'light'}.png")
         page.click_cell(4, 2)
         page.wait(f"{PLY} >= 3")

@@ -230,10 +230,19 @@ class Session:
 
     async def _move_to(self, change: Callable[[], Message]) -> Message:
         """Change the position, which may take a game in Python a while, and have the searches follow."""
-        described = await self._call("a", change)
+        first = self._thinkers["a"]
+
+        def change_and_follow() -> Message:
+            # In one command: whoever waits for the end of a slice waits once.
+            described = change()
+            first.set_position(self._line.moves, self._line.state)
+            return described
+
+        described = await self._call("a", change_and_follow)
         moves, state = self._line.moves, self._line.state
         for side, thinker in self._thinkers.items():
-            await self._call(side, lambda thinker=thinker: thinker.set_position(moves, state))
+            if thinker is not first:
+                await self._call(side, lambda thinker=thinker: thinker.set_position(moves, state))
         return described
 
     async def _set_settings(self, request: Request) -> Message:

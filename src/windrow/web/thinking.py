@@ -285,8 +285,10 @@ class Thinker:
         start, is_looked_at = perf_counter(), bool(self._looks)
         try:
             result = next(stream)
-            # After a pause the first result is due at once, with one batch in it: go on for the rest of the slice.
-            if result.stats.stopped_by == "running" and perf_counter() - start < SLICE_S / 2:
+            # After a pause the first result is due at once, with one batch in it: go on for the rest of the slice,
+            # unless somebody waits for its end.
+            is_early = perf_counter() - start < SLICE_S / 2 and not self._commands
+            if result.stats.stopped_by == "running" and is_early:
                 result = next(stream)
         except WindrowError as error:
             self._end_stream()

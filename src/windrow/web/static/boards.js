@@ -103,14 +103,14 @@ function makeGrid({ picture, legal, onPlay, label, rendering, isSmall, run, curs
         const at = places[action], share = analysis.visits ? visits / total : prior;
         if (!at || (share < 0.004 && rank > 8)) return;
         const weight = analysis.visits ? bright * visits / most : prior;
-        const [x, y] = at;
+        const [x, y] = at, tone = weight > 0.85 ? "on" : weight > 0.55 ? "mid" : "";
         marks.push(svg("circle", {
           cx: x + 0.5, cy: y + 0.5, r: 0.16 + 0.28 * Math.sqrt(weight), class: `mark ${action === analysis.best ? "best" : ""}`,
           "fill-opacity": (0.12 + 0.78 * weight).toFixed(3), "data-action": action,
         }));
         if (rank < (width > 9 ? 12 : 20) && visits) {
-          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 - 0.04 * scale, class: `odds-text ${weight > 0.45 ? "on" : ""}`, text: percent(chance(q)) }));
-          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 + 0.21 * scale, class: `visits-text ${weight > 0.45 ? "on" : ""}`, text: short(visits) }));
+          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 - 0.04 * scale, class: `odds-text ${tone}`, text: percent(chance(q)) }));
+          marks.push(svg("text", { x: x + 0.5, y: y + 0.54 + 0.21 * scale, class: `visits-text ${tone}`, text: short(visits) }));
         }
       });
       heatLayer.replaceChildren(...marks);
