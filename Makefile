@@ -53,8 +53,9 @@ test-ray-slow: $(CORE) ## run the long ones: drills, nodes that are killed
 # Where no Chromium can be had, its tests are skipped, and pytest says so.
 test-web: $(CORE) ## run the tests of the page in a real browser (installs Debian's chromium where it may)
 	@$(PY) tests/web/web_browser.py || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		echo "installing chromium" && apt-get update -q >/dev/null 2>&1 && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -q -y chromium >/dev/null 2>&1; } || \
+		echo "installing chromium" && timeout 120 apt-get update -q >/dev/null 2>&1 && \
+		DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -q -y --no-install-recommends \
+		chromium fonts-dejavu-core >/dev/null 2>&1; } || \
 		echo "there is no Chromium, and none can be installed here: its tests are skipped"
 	$(PY) -m pytest tests/web -m "browser and not slow" -rs $(ARGS)
 
@@ -113,7 +114,7 @@ docs-serve: $(TOOLS) ## serve the documentation, and build it again at every cha
 release-check: $(TOOLS) ## build what a release would upload, and try it in an empty environment
 	$(PY) .ci/release_check.py $(ARGS)
 
-all: lint type test ## what CI runs
+all: lint type test test-web ## what CI runs
 
 clean: ## delete everything that was built or installed here
 	rm -rf $(VENV) $(PEERS_VENV) build dist .pytest_cache .ruff_cache .hypothesis src/windrow/_core*.so src/*.dist-info
