@@ -299,6 +299,27 @@ def test_waiting_has_an_end(tmp_path: Path) -> None:
         assert client.wait([]) == []
 
 
+def test_waiting_is_no_spinning(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray cuts fractions of a millisecond off a timeout; asked again for the rest, it would not wait at all."""
+    asked: list[float | None] = []
+    wait = cluster.wait
+
+    def count(refs: Any, *, num_returns: int, timeout: float | None) -> Any:
+        asked.append(timeout)
+        return wait(refs, num_returns=num_returns, timeout=timeout)
+
+    with InferenceFleet(GAME, functools.partial(Trouble, GAME, tmp_path, delay_s=0.5)) as fleet:
+        client = fleet.client()
+        question = client.submit(observations(1))
+        monkeypatch.setattr(cluster, "wait", count)
+        start = time.perf_counter()
+        assert client.wait([question], timeout_s=0.0204) == []
+        assert time.perf_counter() - start >= 0.0204
+        # Once, and once more should Ray have come back early.
+        assert len(asked) <= 2
+        question.result()
+
+
 def test_the_end(tmp_path: Path) -> None:
     fleet = InferenceFleet(GAME, functools.partial(Trouble, GAME, tmp_path, delay_s=0.2), num_actors=2)
     client, processes = fleet.client(), pids(fleet)

@@ -198,6 +198,32 @@ def test_a_torch_module() -> None:
     assert np.abs(np.array(found) - np.array(want)).sum() <= 16
 
 
+def test_a_module_that_is_in_training() -> None:
+    """An actor has two passes of PyTorch at once: neither may put the module back while the other is at work."""
+    torch = pytest.importorskip("torch")
+    from windrow.evaluators import TorchEvaluator
+
+    class Forgetful(torch.nn.Module):
+        """Dyadic answers, so that batches cannot change them; in training mode, wild ones."""
+
+        def forward(self, rows: Any) -> Any:
+            sums = rows.flatten(1).sum(1)
+            noise = 5.0 * self.training
+            return sums[:, None] * torch.arange(7.0) / 64 + noise * torch.rand(len(rows), 7), sums / 64
+
+    with Search(
+        GAME, TorchEvaluator(Forgetful(), "cpu"), SearchConfig(engine="vectorized", num_simulations=30)
+    ) as plain:
+        plain.run(states(32))
+        want = [snapshot(plain, tree) for tree in range(32)]
+    with Search(
+        GAME, Forgetful().train(), ray_config(num_simulations=30, max_batch=4, max_inflight_batches=8)
+    ) as search:
+        search.run(states(32))
+        assert [snapshot(search, tree) for tree in range(32)] == want
+        assert search.stats is not None and search.stats.actors[0].errors == 0
+
+
 @pytest.mark.parametrize(
     ("game", "evaluator", "match"),
     [

@@ -106,8 +106,6 @@ class InferenceActor:
     def __init__(self, index: int, num_threads: int, policy: BatchingPolicy, keeper: str) -> None:
         # Before a library is loaded that reads it. Ray's own choice is the number of cores that were set aside.
         os.environ["OMP_NUM_THREADS"] = str(num_threads)
-        # Threads that spin between two layers would take the cores from those that carry requests and answers.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         # The evaluator's thread takes the interpreter back after every operation, hundreds of times in a pass: it must
         # not wait the usual 5 ms whenever the event loop has it.
         sys.setswitchinterval(_SWITCH_S)

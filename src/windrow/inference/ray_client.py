@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -227,10 +228,10 @@ class RayEvaluator(Evaluator):
                 return
             timeout_s = patience_s if timeout_s is None else min(timeout_s, patience_s)
         refs = list(waited_for)
-        # All that are there by now, or else the next one.
-        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
-        if not ready and timeout_s != 0:
-            ready, _ = self._ray.wait(refs, num_returns=1, timeout=timeout_s)
+        # The next one, and with it all that are there by now: what an actor has joined comes back together.
+        ready, _ = self._ray.wait(refs, num_returns=1, timeout=_whole_ms(timeout_s))
+        if ready and len(refs) > 1:
+            ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
         for ref in ready:
             found = waited_for[ref]
             if isinstance(found, _Link):
@@ -355,6 +356,11 @@ class RayEvaluator(Evaluator):
 
 def _load(link: _Link) -> tuple[int, int]:
     return link.num_out, link.stats.requests
+
+
+def _whole_ms(timeout_s: float | None) -> float | None:
+    """The same, rounded up: Ray cuts the rest off, and who waits for less than a millisecond would not wait at all."""
+    return None if timeout_s is None else (ceil(1e3 * timeout_s) + 0.5) / 1e3 if timeout_s > 0 else 0.0
 
 
 def _in_words(error: Exception) -> str:

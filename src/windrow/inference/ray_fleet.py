@@ -100,6 +100,8 @@ class InferenceFleet:
             num_gpus=num_gpus,
             max_restarts=max_restarts,
             max_concurrency=_MAX_CONCURRENCY,
+            # Thousands of requests a second are nothing to keep a record of, and keeping it costs both sides.
+            enable_task_events=False,
             scheduling_strategy=_strategy(placement_group),
         )
         policy = policy or BatchingPolicy()

@@ -39,7 +39,8 @@ class _TorchMaker:
     def __call__(self) -> TorchEvaluator:
         from windrow.evaluators.torch import TorchEvaluator
 
-        return TorchEvaluator(self.module, "auto", self.dtype)
+        # For good: it is called by several threads at once, and none may put it back while another is at work.
+        return TorchEvaluator(self.module.eval(), "auto", self.dtype)
 
 
 def open_client(game: Any, evaluator: object, config: SearchConfig) -> tuple[RayEvaluator, InferenceFleet | None]:
@@ -58,16 +59,29 @@ def open_client(game: Any, evaluator: object, config: SearchConfig) -> tuple[Ray
     make = as_maker(evaluator)
     connect(config.ray_address)
     num_cpus, num_threads = _share(config.num_actors)
+    num_passes = _passes_at_once(make, config, num_threads)
     fleet = InferenceFleet(
         game,
         make,
         num_actors=config.num_actors,
         num_gpus=config.gpus_per_actor,
         num_cpus=num_cpus,
-        num_threads=num_threads,
-        policy=BatchingPolicy(max_batch=config.max_batch, max_wait_ms=config.max_wait_ms),
+        num_threads=num_threads // num_passes,
+        policy=BatchingPolicy(
+            max_batch=config.max_batch, max_wait_ms=config.max_wait_ms, max_inflight_batches=num_passes
+        ),
     )
     return fleet.client(), fleet
+
+
+def _passes_at_once(make: Callable[[], object], config: SearchConfig, num_threads: int) -> int:
+    """Batches that an actor's evaluator has at once: two where PyTorch runs on the CPU, each on half of the threads.
+
+    The threads of one pass wait for each other at every layer, and so all of them for the one whose core has just
+    carried a message. Two passes do not wait for each other. Of other evaluators it is not known whether two threads
+    may call them.
+    """
+    return 2 if isinstance(make, _TorchMaker) and not config.gpus_per_actor and num_threads > 1 else 1
 
 
 def as_maker(evaluator: object) -> Callable[[], object]:

@@ -28,8 +28,8 @@ from windrow.search.stats import SearchStats
 _VISITS_PER_LEAF = 16
 """Where rounds of a tree overlap, it may have one more leaf out for so many visits: while it is small, what is not
 known yet would decide too much."""
-_LOOK_UP_S = 0.02
-"""How long to wait for answers before asking again whether the search should stop."""
+_LOOK_UP_S = 0.1
+"""How long to wait for answers before looking up. Nothing is selected before one has come, so that nothing is late."""
 
 
 @dataclass(slots=True, eq=False)
