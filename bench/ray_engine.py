@@ -6,9 +6,8 @@ work on, and the actor joins what waits into one pass. "no joining" caps its pas
 the overlap alone. Two actors have twice as many batches out. Overlap is the share of the time in which each side had
 something to do.
 
-Local overhead: a ResNet in PyTorch, the same batches, evaluated in this process or by one actor on the same cores. In
-both its threads sleep rather than spin where they wait for each other (OMP_WAIT_POLICY), and actors are as important
-to the system as this process, or what else runs on this machine would decide.
+Local overhead: a ResNet in PyTorch, the same batches, evaluated in this process or by one actor on the same cores.
+Actors are as important to the system as this process, or what else runs on this machine would decide.
 
 Strength: on the solved positions of Connect-4, random games for an evaluator: the share of moves that keep the result,
 one leaf at a time against 16 out in four batches that come back as they like.
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 from collections.abc import Callable
 from math import sqrt
 from time import sleep
@@ -39,6 +37,7 @@ TARGET_SECOND_ACTOR = 1.8  # of one
 TARGET_LOCAL = 0.8  # of the vectorized engine
 TARGET_STRENGTH = 1.0  # percentage points lost
 ROWS = 64
+LOCAL_ROWS = (64, 256)
 NUM_BATCHES = 6
 HEADER = ("case", "sims/s", "ratio", "rows/pass", "latency", "driver", "actors", "fill", "queue")
 
@@ -157,31 +156,34 @@ def measure_pipelining(num_turns: int) -> list[Figure]:
 
 
 def measure_local(num_turns: int) -> list[Figure]:
-    """An actor on the same machine against no actor."""
+    """An actor on the same machine against no actor, with batches small and large."""
     from resnet import make_resnet
 
     from windrow.evaluators import TorchEvaluator
 
     game = make_game("connect4")
-    states = openings(game, 2 * ROWS)
     evaluator = TorchEvaluator(make_resnet(game.observation, game.num_actions), "cpu")
-    settings = {"num_simulations": 16, "max_batch": ROWS, "num_threads": 1}
-    searches = {
-        "vectorized": Search(game, evaluator, SearchConfig(engine="vectorized", **settings)),
-        "ray, one actor": Search(game, evaluator, SearchConfig(engine="ray", **settings)),
-    }
-    runs = take_turns(f"ResNet 64x5 on this machine, batches of {ROWS}", searches, states, num_turns)
-    for search in searches.values():
-        search.close()
-    return [
-        Figure(
-            name="ray on one machine against vectorized",
-            value=ratio(runs["ray, one actor"], runs["vectorized"]),
-            unit="x",
-            at_least=TARGET_LOCAL,
-            note=f"median of {num_turns} turns",
+    figures: list[Figure] = []
+    for num_rows in LOCAL_ROWS:
+        settings = {"num_simulations": 16, "max_batch": num_rows, "num_threads": 1}
+        searches = {
+            "vectorized": Search(game, evaluator, SearchConfig(engine="vectorized", **settings)),
+            "ray, one actor": Search(game, evaluator, SearchConfig(engine="ray", **settings)),
+        }
+        title = f"ResNet 64x5 on this machine, batches of {num_rows}"
+        runs = take_turns(title, searches, openings(game, 2 * num_rows), num_turns)
+        for search in searches.values():
+            search.close()
+        figures.append(
+            Figure(
+                name=f"ray on one machine against vectorized, batches of {num_rows}",
+                value=ratio(runs["ray, one actor"], runs["vectorized"]),
+                unit="x",
+                at_least=TARGET_LOCAL,
+                note=f"median of {num_turns} turns",
+            )
         )
-    ]
+    return figures
 
 
 def measure_strength(num_seeds: int, *, is_quick: bool) -> list[Figure]:
@@ -194,7 +196,7 @@ def measure_strength(num_seeds: int, *, is_quick: bool) -> list[Figure]:
         "sequential": {"engine": "sequential"},
         "batched, 16 leaves": {"engine": "batched", "leaves_per_tree": 16},
         "ray, 16 leaves out": {**out, "on_collision": "skip"},
-        "the same, shared collisions": out,
+        "the same, shared collisions": {**out, "on_collision": "share"},
     }.items():
         for seed in range(num_seeds):
             config = SearchConfig(num_simulations=400, **settings)
@@ -237,8 +239,5 @@ def measure(is_quick: bool) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    if os.environ.get("OMP_WAIT_POLICY") != "PASSIVE":  # which is read when PyTorch is loaded; actors have it anyway
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        os.environ["RAY_worker_niceness"] = "0"  # Ray's default is 15
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+    os.environ["RAY_worker_niceness"] = "0"  # Ray's default is 15
     run_alone(measure, __doc__)
