@@ -204,7 +204,7 @@ void test_options() {
   refuses("connect4", {{"rows", int64_t{8}}, {"columns", int64_t{8}}});
   refuses("connect4", {{"rows", std::string("6")}});
   refuses("gomoku", {{"size", int64_t{4}}});
-  refuses("gomoku", {{"size", int64_t{20}}});
+  refuses("gomoku", {{"size", int64_t{21}}});
   refuses("gomoku", {{"rule", std::string("renju")}});
   refuses("gomoku", {{"rule", int64_t{0}}});
   for (const int64_t bad : {int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{1001}, int64_t{1} << 32, kHuge, -kHuge}) {
@@ -239,7 +239,7 @@ int main() {
       }
     }
   }
-  for (const int64_t size : {5, 6, 8, 9, 15, 19}) {
+  for (const int64_t size : {5, 6, 8, 9, 15, 19, 20}) {
     for (const char* rule : {"freestyle", "standard"}) {
       const bool is_exact = std::string(rule) == "standard";
       test_game("gomoku", {{"size", size}, {"rule", std::string(rule)}}, {.length = 5, .is_exact = is_exact}, 8,
