@@ -24,16 +24,18 @@ _COUNTS = (1, *LEAVES)
 _STYLE = """
   text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f }
   .title { font-size: 14px; font-weight: 600 } .panel { font-weight: 600 } .small { font-size: 11px; fill: #57606a }
+  .note { stroke: #ffffff; stroke-width: 6px; paint-order: stroke }
   .ground { fill: #ffffff; stroke: #d0d7de } .grid { stroke: #e6e9ed } .base { stroke: #8c959f }
-  .line { fill: none; stroke-width: 1.8 } .bar { stroke-width: 1.1; opacity: 0.75 } .skip { stroke-dasharray: 5 3 }
+  .line { fill: none; stroke-width: 1.8 } .bar { stroke-width: 1.1; opacity: 0.75 } .share { stroke-dasharray: 5 3 }
   .visits { stroke: #0969da } .loss { stroke: #bc4c00 } .dilute { stroke: #1a7f37 }
-  .dot.share.visits { fill: #0969da } .dot.share.loss { fill: #bc4c00 } .dot.share.dilute { fill: #1a7f37 }
-  .dot.skip { fill: #ffffff; stroke-dasharray: none; stroke-width: 1.5 }
+  .dot.skip.visits { fill: #0969da } .dot.skip.loss { fill: #bc4c00 } .dot.skip.dilute { fill: #1a7f37 }
+  .dot.share { fill: #ffffff; stroke-dasharray: none; stroke-width: 1.5 }
   @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3 } .small { fill: #9198a1 } .ground, .dot.skip { fill: #0d1117 } .ground { stroke: #3d444d }
+    text { fill: #e6edf3 } .small { fill: #9198a1 } .note { stroke: #0d1117 }
+    .ground, .dot.share { fill: #0d1117 } .ground { stroke: #3d444d }
     .grid { stroke: #262c36 } .base { stroke: #6e7681 }
     .visits { stroke: #58a6ff } .loss { stroke: #f0883e } .dilute { stroke: #3fb950 }
-    .dot.share.visits { fill: #58a6ff } .dot.share.loss { fill: #f0883e } .dot.share.dilute { fill: #3fb950 }
+    .dot.skip.visits { fill: #58a6ff } .dot.skip.loss { fill: #f0883e } .dot.skip.dilute { fill: #3fb950 }
   }
 """
 
@@ -47,6 +49,7 @@ class Measure:
     label: of a value at the axis.
     across, across_title: what the value is drawn against, None where that was not measured; in words.
     shares_axis: whether all charts have the same axis, else those of a game.
+    sets_apart: whether rules are drawn side by side, where many have a point at the same place.
     """
 
     title: str
@@ -56,6 +59,7 @@ class Measure:
     across: Callable[[Row], float | None]
     across_title: str
     shares_axis: bool = False
+    sets_apart: bool = False
 
 
 def strength(row: Row) -> tuple[float, float, float]:
@@ -79,6 +83,7 @@ STRENGTH = Measure(
     lambda metric, value: f"{value:+g}" if value else ("0 Elo" if metric == "match" else "0 points"),
     lambda row: row["leaves"],
     "leaves in flight (leaves_per_tree)",
+    sets_apart=True,
 )
 WORTH = Measure(
     "What a budget is worth, against what batching within a tree gives",
@@ -134,8 +139,9 @@ def _limits(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]
     middle = [value for value, _, _ in values if isfinite(value)]
     ends = sorted(end for _, *both in values for end in both if isfinite(end))
     inner = ends[len(ends) // 50 : -(len(ends) // 50) or None]
-    ticks = nice_ticks(min(*middle, *inner, 0.0), max(*middle, *inner, 0.0) or 1.0)
-    return ticks[0], ticks[-1]
+    low, high = min(*middle, *inner, 0.0), max(*middle, *inner, 0.0)
+    room = 0.05 * (high - low or 1.0)
+    return low - room, high + room
 
 
 def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, high: float, title: str) -> Html:
@@ -147,8 +153,8 @@ def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, 
         share = (min(max(value, low), high) - low) / (high - low)
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
-    parts: list[Html] = [tag("text", title, class_="panel", x=_LEFT, y=_TOP - 9)]
-    for value in nice_ticks(low, high):
+    parts: list[Html] = [tag("text", title, class_="panel", x=12, y=_TOP - 9)]
+    for value in (tick for tick in nice_ticks(low, high) if low <= tick <= high):
         kind = "base" if value == 0 else "grid"
         parts.append(tag("line", class_=kind, x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(value), y2=y(value)))
         label = measure.label(metric, round(value, 6))
@@ -157,7 +163,11 @@ def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, 
     parts += [tag("text", str(count), class_="small", x=x(count), y=bottom, text_anchor="middle") for count in _COUNTS]
     known = [row for row in rows if measure.across(row) is not None]
     if not known:
-        parts.append(tag("text", "not measured", class_="small", x=_WIDTH / 2, y=_HEIGHT / 2, text_anchor="middle"))
+        parts.append(
+            tag(
+                "text", "not measured", class_="small note", x=(_LEFT + _WIDTH) / 2, y=_HEIGHT / 2, text_anchor="middle"
+            )
+        )
     for number, (in_flight, on_collision) in reversed(list(enumerate(RULES))):
         own = sorted(
             (row for row in known if (row["in_flight"], row["on_collision"]) == (in_flight, on_collision)),
@@ -166,7 +176,7 @@ def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, 
         if len(own) < 2:
             continue
         # Side by side, so that no error bar hides another.
-        shift, kind = 2.2 * (number - 2.5), f"{in_flight} {on_collision}"
+        shift, kind = 2.2 * (number - 2.5) * measure.sets_apart, f"{in_flight} {on_collision}"
         places = [(x(measure.across(row) or 1, shift if row["leaves"] > 1 else 0.0), measure.value(row)) for row in own]
         line = "M" + "L".join(f"{place} {y(value[0])}" for place, value in places)
         parts.append(tag("path", class_=f"line {kind}", d=line))

@@ -31,10 +31,11 @@ Row = Mapping[str, Any]
 def page_parts(results: Mapping[str, Any]) -> dict[str, str]:
     """By marker, what the page says between its two ends."""
     games = [game for game in TITLES if any(row["game"] == game for row in results["rows"])]
-    parts = {"source": source_table(results["source"])}
+    parts = {"source": source_table(results["source"]), "gain": gain_table(results["rows"], games)}
     for game in games:
         rows = [row for row in results["rows"] if row["game"] == game]
-        parts[f"{game} default"] = default_table(rows)
+        for word, rule in {"skip": RULES[0], "share": ("visits", "share")}.items():
+            parts[f"{game} {word}"] = leaves_table(rows, rule)
         parts[f"{game} rules"] = rules_table(rows)
         parts[f"{game} one leaf"] = one_leaf_table([row for row in results["one_leaf"] if row["game"] == game])
     return parts
@@ -57,16 +58,17 @@ def source_table(source: Mapping[str, Any]) -> str:
     return make_table(("", ""), [(name, str(fact)) for name, fact in rows if fact != "not installed"])
 
 
-def default_table(rows: Sequence[Row]) -> str:
-    """The default rule: a line per number of leaves, strength and worth by budget."""
+def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:
+    """One rule: a line per number of leaves, strength and worth by budget, those that were measured."""
+    budgets = [budget for budget in SIMULATIONS if find(rows, budget, rule, 1)]
     header = ["leaves"]
-    for budget in SIMULATIONS:
+    for budget in budgets:
         header += [f"{budget:,} simulations", "worth"]
     lines: list[list[str]] = []
     for count in (1, *LEAVES):
         cells = [str(count)]
-        for budget in SIMULATIONS:
-            row = find(rows, budget, RULES[0], count)
+        for budget in budgets:
+            row = find(rows, budget, rule, count)
             cells += ["", ""] if row is None else [show_strength(row), show_worth(row)]
         lines.append(cells)
     return make_table(header, lines)
@@ -83,6 +85,32 @@ def rules_table(rows: Sequence[Row]) -> str:
                 cells = ["" if row is None else show_worth(row, is_short=True) for row in found]
                 lines.append([f"{budget:,}", *(f"`{word}`" for word in rule), *cells])
     return make_table(header, lines)
+
+
+def gain_table(rows: Sequence[Row], games: Sequence[str]) -> str:
+    """For each rule the most strength that a network call can bring, if calls took the same time at any size."""
+    header = ["game", "simulations", *(f"`{in_flight}`, `{on_collision}`" for in_flight, on_collision in RULES)]
+    lines: list[list[str]] = []
+    for game in games:
+        own = [row for row in rows if row["game"] == game and "simulations_per_call" in row]
+        for budget in SIMULATIONS:
+            gains = [_best_gain([find(own, budget, rule, count) for count in LEAVES]) for rule in RULES]
+            if any(gains):
+                lines.append([TITLES[game], f"{budget:,}", *gains])
+    return make_table(header, lines)
+
+
+def _best_gain(rows: Iterable[Row | None]) -> str:
+    """One-leaf simulations that a call is worth, at the number of leaves where that is most; empty without rows."""
+    found = [row for row in rows if row is not None]
+    if not found:
+        return ""
+    best = max(found, key=lambda row: row["equal_simulations"] * row["simulations_per_call"])
+    gain, low, high = (
+        best[name] / best["simulations"] * best["simulations_per_call"]
+        for name in ("equal_simulations", "equal_low", "equal_high")
+    )
+    return f"{gain:.1f} ({low:.1f} to {high:.1f}), K = {best['leaves']}"
 
 
 def one_leaf_table(rows: Sequence[Row]) -> str:

@@ -52,17 +52,18 @@ def make_results(raw: Mapping[str, Any]) -> dict[str, Any]:
             row["rows_per_call"] = 1.0
         elif found is not None:
             row["rows_per_call"] = round(found["rows"] / found["calls"], 2)
+            row["simulations_per_call"] = round(found["simulations"] / found["calls"], 2)
     return {"source": raw["source"], "rows": rows, "one_leaf": one_leaf_rows}
 
 
 def merge(raws: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The first, with what only the others have."""
+    """The first, with what only the others have. A part that was begun and has nothing yet counts as missing."""
     whole = raws[0]
     for raw in raws[1:]:
         for name, part in raw["networks"].items():
-            whole["networks"].setdefault(name, part)
+            own = whole["networks"].setdefault(name, part)
             for key, value in part.items():
-                whole["networks"][name].setdefault(key, value)
+                own[key] = own.get(key) or value
     return whole
 
 
@@ -84,7 +85,7 @@ def _cases() -> Iterator[Case]:
             yield from (Case(budget, *rule, count) for count in (1, *LEAVES))
 
 
-def _row(name: str, metric: str, case: Case, *, score: float, standard_error: float, equal: Equal, **more: Any) -> Row:
+def _row(name: str, metric: str, case: Case, *, equal: Equal, **more: Any) -> Row:
     return {
         "game": name,
         "metric": metric,
@@ -92,8 +93,6 @@ def _row(name: str, metric: str, case: Case, *, score: float, standard_error: fl
         "in_flight": case.in_flight,
         "on_collision": case.on_collision,
         "leaves": case.leaves,
-        "score": round(score, 5),
-        "standard_error": round(standard_error, 5),
         "equal_simulations": round(equal.simulations, 1),
         "equal_low": round(equal.low, 1),
         "equal_high": round(equal.high, 1),
@@ -165,8 +164,10 @@ def _match_rows(name: str, part: Mapping[str, Any]) -> Iterator[Row]:
     curves = {budget: _elo_curve(part, budget, draw) for budget in map(int, part["points"])}
     for case in _cases():
         points = part["points"].get(str(case.simulations), {})
-        if case.leaves == 1 and case.simulations in curves:
-            yield _row(name, "match", case, score=0.5, standard_error=0.0, equal=_itself(case), elo=0.0, elo_error=0.0)
+        if case.leaves == 1:
+            # What the others are compared with, where there are any: it has not played against itself.
+            if any(Case(case.simulations, case.in_flight, case.on_collision, count).key in points for count in LEAVES):
+                yield _row(name, "match", case, equal=_itself(case), elo=0.0, elo_error=0.0)
         elif case.key in points:
             found = pair_score([int(digit) for digit in points[case.key]])
             curve, sampled_curve = curves[case.simulations]

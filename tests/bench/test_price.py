@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def test_cases_come_by_worth() -> None:
     }
     # One leaf with four smaller budgets plays beside all rules and numbers of leaves.
     assert len(played) == (20 + 20 + 10) * (len(RULES) * len(LEAVES) + 4)
-    assert panels[0].title == "400 simulations, visits share, 2,4,8,16,32,64 leaves"
+    assert panels[0].title == "400 simulations, visits skip, 2,4,8,16,32,64 leaves"
     assert panels[0].pairs == range(10)
 
 
@@ -150,3 +151,40 @@ def test_hard_positions_are_what_they_say() -> None:
         best = {action for action, result in results.items() if result == max(results.values())}
         assert best == position.best_actions
         assert len(best) < len(results)
+
+
+def test_what_a_file_lacks_comes_from_the_others() -> None:
+    from price_rows import merge
+
+    measured = {"networks": {"othello": {"points": {"400": {"400/visits/skip/2": "2"}}, "calls": {}}}}
+    counted = {"networks": {"othello": {"points": {}, "calls": {"400/visits/skip/2": {"calls": 1, "rows": 2}}}}}
+    # Calls that were begun and never counted are no reason to leave out those of the second file.
+    part = merge([measured, counted])["networks"]["othello"]
+    assert part["calls"] == counted["networks"]["othello"]["calls"]
+    assert part["points"] == {"400": {"400/visits/skip/2": "2"}}
+
+
+def test_only_what_was_played_has_a_score() -> None:
+    from price_rows import make_results
+
+    points = {"200/visits/share/1": "1122", "400/visits/skip/8": "2222"}
+    raw = {"source": {}, "networks": {"othello": {"points": {"400": points}}}}
+    rows = make_results(raw)["rows"]
+    # The one rule that was played, and what it is compared with, which needed no games.
+    assert [(row["in_flight"], row["on_collision"], row["leaves"]) for row in rows] == [
+        ("visits", "skip", 1),
+        ("visits", "skip", 8),
+    ]
+    assert ["score" in row for row in rows] == [False, True]
+    assert rows[1]["score"] == 0.5
+
+
+def test_the_page_says_what_was_measured() -> None:
+    from price_plot import draw
+    from price_report import PAGE, PICTURES, RESULTS, TITLES, fill_page, page_parts
+
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    text = PAGE.read_text(encoding="utf-8")
+    assert fill_page(text, page_parts(results)) == text, "run bench/price_report.py"
+    for name, measure in PICTURES.items():
+        assert (PAGE.parent / name).read_text(encoding="utf-8") == draw(results, measure, TITLES), name
