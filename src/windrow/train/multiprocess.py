@@ -20,7 +20,6 @@ from windrow.errors import ConfigError, SearchError
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import Game
-from windrow.games.python_game import as_core_game
 from windrow.inference.pool import Death, Stuck, Worker, explain_death, unpack_error
 from windrow.inference.port import EvaluatorPort
 from windrow.search.forest import memory_for_trees
@@ -29,7 +28,7 @@ from windrow.search.remote_forest import make_pool
 from windrow.train.multiprocess_worker import Assignment
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay import SelfPlay, check_search
+from windrow.train.selfplay import SelfPlay, settle
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 _TURN_S = 0.1
@@ -57,14 +56,10 @@ class MultiprocessSelfPlay(SelfPlay):
         first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
     ) -> None:
-        check_search(search)
+        self.game, self.config = game, config = settle(game, search, config)
         if cache is not None:
             raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
-        self.game = game = as_core_game(game)
         self.search, self.cache = search, None
-        self.config = config = SelfPlayConfig() if config is None else config
-        if config.resign_below is not None and game.num_players != 2:
-            raise ConfigError("resign_below is for games of two players")
         self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
         self.plan = make_plan(search, num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline)
         self._pickled = pickle.dumps(evaluator) if self._port.takes_states else None

@@ -24,7 +24,6 @@ from windrow.evaluators.cache import PredictionCache
 from windrow.evaluators.network import NetworkEvaluator
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import Game
-from windrow.games.python_game import as_core_game
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.pool import unpack_error
 from windrow.inference.port import EvaluatorPort
@@ -41,7 +40,7 @@ from windrow.train.ray_weights import WeightBroadcast
 from windrow.train.ray_worker import Hello, Order, Report, WorkerSetup, share_slots
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay import SelfPlay, check_search
+from windrow.train.selfplay import SelfPlay, settle
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 _TURN_S = 0.2
@@ -80,7 +79,7 @@ class RaySelfPlay(SelfPlay):
         resign_margins: tuple[float, ...] | list[float] = (),
         ray: RayConfig | None = None,
     ) -> None:
-        check_search(search)
+        self.game, self.config = game, config = settle(game, search, config)
         if cache is not None:
             raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
         if isinstance(evaluator, NetworkEvaluator):
@@ -88,11 +87,7 @@ class RaySelfPlay(SelfPlay):
                 "a network must be made again on other machines: instead of windrow.evaluators.load(net, ...), give "
                 "windrow.train.PortableNetwork(net, game=game)"
             )
-        self.game = game = as_core_game(game)
         self.search, self.cache = search, None
-        self.config = config = SelfPlayConfig() if config is None else config
-        if config.resign_below is not None and game.num_players != 2:
-            raise ConfigError("resign_below is for games of two players")
         self._evaluator = evaluator = evaluator.client() if isinstance(evaluator, InferenceFleet) else evaluator
         self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
         # States do not leave the workers, and whoever brings actors needs no others.

@@ -68,6 +68,22 @@ class Counters:
     total_s: float = 0.0
     resign_margins: list[float] = field(default_factory=list[float])
 
+    def summary(self, playing_s: float) -> dict[str, float]:
+        """Counts, seconds, and speeds over the `playing_s` seconds in which games were played."""
+        playing_s = max(playing_s, 1e-9)
+        return {
+            "iterations": self.iteration,
+            "games": self.games,
+            "positions": self.positions,
+            "steps": self.steps,
+            "simulations": self.simulations,
+            "simulations_per_s": self.simulations / playing_s,
+            "nn_positions_per_s": self.nn_positions / playing_s,
+            "selfplay_s": self.selfplay_s,
+            "learn_s": self.learn_s,
+            "total_s": self.total_s,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class IterationReport:
@@ -194,21 +210,10 @@ class TrainingRun:
 
     def summary(self) -> dict[str, Any]:
         """The whole run so far."""
-        counters = self.counters
-        seconds = max(counters.selfplay_s, 1e-9)
         return {
             "run": str(self.folder),
             "game": self.game.name,
-            "iterations": counters.iteration,
-            "games": counters.games,
-            "positions": counters.positions,
-            "steps": counters.steps,
-            "simulations": counters.simulations,
-            "simulations_per_s": counters.simulations / seconds,
-            "nn_positions_per_s": counters.nn_positions / seconds,
-            "selfplay_s": counters.selfplay_s,
-            "learn_s": counters.learn_s,
-            "total_s": counters.total_s,
+            **self.counters.summary(self.counters.selfplay_s),
             "backend": self.evaluator.backend,
             **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy")},
         }

@@ -105,14 +105,10 @@ class SelfPlay:
         first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
     ) -> None:
-        check_search(search)
+        self.game, self.config = game, config = settle(game, search, config)
         if search.engine not in ("auto", "vectorized"):
             raise ConfigError(f'self-play runs many trees at once: engine="vectorized", not {search.engine!r}')
-        self.game = game = as_core_game(game)
         self.search = search
-        self.config = config = SelfPlayConfig() if config is None else config
-        if config.resign_below is not None and game.num_players != 2:
-            raise ConfigError("resign_below is for games of two players")
         if cache is None and search.cache_memory:
             cache = PredictionCache(search.cache_memory)
         if cache is not None:
@@ -444,9 +440,16 @@ class SelfPlay:
         return states
 
 
-def check_search(search: SearchConfig) -> None:
-    """Refuse settings that self-play cannot follow."""
+def settle(
+    game: CoreGame | Game, search: SearchConfig, config: SelfPlayConfig | None
+) -> tuple[CoreGame, SelfPlayConfig]:
+    """The game and the config as every kind of self-play uses them; settings that it cannot follow are refused."""
     if search.num_simulations is None or search.time_limit_s is not None:
         raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
     if search.trees_per_root > 1:
         raise ConfigError("self-play has a tree for every game: set trees_per_root=1")
+    game = as_core_game(game)
+    config = SelfPlayConfig() if config is None else config
+    if config.resign_below is not None and game.num_players != 2:
+        raise ConfigError(f"resign_below is for games of two players: leave it out, {game!r} has {game.num_players}")
+    return game, config

@@ -213,21 +213,10 @@ class TensorTraining:
 
     def summary(self) -> dict[str, Any]:
         """The whole run so far."""
-        counters = self.counters
-        seconds = max(counters.total_s, 1e-9)
         return {
             "run": str(self.folder),
             "game": self.game.name,
-            "iterations": counters.iteration,
-            "games": counters.games,
-            "positions": counters.positions,
-            "steps": counters.steps,
-            "simulations": counters.simulations,
-            "simulations_per_s": counters.simulations / seconds,
-            "nn_positions_per_s": counters.nn_positions / seconds,
-            "selfplay_s": counters.selfplay_s,
-            "learn_s": counters.learn_s,
-            "total_s": counters.total_s,
+            **self.counters.summary(self.counters.total_s),
             "backend": self.evaluator.backend,
             **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy")},
         }
