@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from typing import Any
 
@@ -33,9 +34,17 @@ def all_nodes(search: ReferenceSearch) -> list[Any]:
 
 
 def test_it_is_short_enough_to_be_obviously_right():
-    """The law asks for about 150 lines of plain Python; blank ones are free, chance and players have thirty more."""
-    lines = [line for line in inspect.getsource(reference).splitlines() if line.strip()]
-    assert len(lines) <= 180
+    """The law asks for about 150 lines of plain Python; chance and players have twenty more.
+
+    What explains them is free: blank lines, comments and docstrings.
+    """
+    source = inspect.getsource(reference)
+    explains: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            explains |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = [line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in explains]
+    assert len([line for line in lines if line and not line.startswith("#")]) <= 170
 
 
 @pytest.mark.parametrize("leaves", [1, 4])

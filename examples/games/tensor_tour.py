@@ -21,7 +21,7 @@ def tour(game: Any) -> None:
 
     builtin = windrow.make_game("connect4")
     print(builtin.state_from_moves(TACTIC), end="\n\n")
-    config = windrow.SearchConfig(num_simulations=3000, leaves_per_tree=10)
+    config = windrow.SearchConfig(num_simulations=3000, on_collision="share", leaves_per_tree=10)
     search = TensorSearch(game, know_nothing, config, num_trees=1)
     state = game.initial(1, search.device)
     for column in TACTIC:

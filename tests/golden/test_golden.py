@@ -41,6 +41,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
             "engine": "vectorized",
             "num_simulations": 14,
             "leaves_per_tree": 2,
+            "on_collision": "share",
             "dirichlet_fraction": 0.25,
             "first_play": "parent",
             "first_play_reduction": 0.25,

@@ -100,7 +100,9 @@ def test_a_gumbel_root_with_chance_equals_the_reference(name: str, how: dict[str
 @pytest.mark.parametrize("name", ["connect4", *CHANCE_GAMES])
 def test_rounds_of_several_leaves_equal_the_reference(name: str, leaves: int, budget: int, rule: Any) -> None:
     game, options, plies = cases.GAMES[name]
-    config = SearchConfig(num_simulations=budget, leaves_per_tree=leaves, in_flight=rule, virtual_loss=1.5)
+    config = SearchConfig(
+        num_simulations=budget, on_collision="share", leaves_per_tree=leaves, in_flight=rule, virtual_loss=1.5
+    )
     tensor, states = cases.positions(game, options, plies)
     search = cases.make_search(game, options, len(plies), config, is_compiled=leaves == 4)
     for _ in range(2):
@@ -112,7 +114,9 @@ def test_rounds_of_several_leaves_equal_the_reference(name: str, leaves: int, bu
     ("name", "options"), [("connect4", {}), ("gomoku", {}), ("othello", {}), ("pig", {"target": 20}), ("rafts", {})]
 )
 def test_kernels_of_several_leaves_equal_their_twins(name: str, options: dict[str, Any]) -> None:
-    config = SearchConfig(num_simulations=60, leaves_per_tree=8, first_play="parent", dirichlet_fraction=0.25)
+    config = SearchConfig(
+        num_simulations=60, on_collision="share", leaves_per_tree=8, first_play="parent", dirichlet_fraction=0.25
+    )
     cases.compare_kernels(name, options, [3 * (i % 25) for i in range(21)], config, "cuda")
 
 
@@ -177,7 +181,9 @@ def test_nothing_waits_for_the_device_inside_a_search() -> None:
     assert (result.visits.sum(1) == 40).all()
 
 
-@pytest.mark.parametrize("settings", [{"dirichlet_fraction": 0.25}, {"root": "gumbel"}, {"leaves_per_tree": 4}])
+@pytest.mark.parametrize(
+    "settings", [{"dirichlet_fraction": 0.25}, {"root": "gumbel"}, {"on_collision": "share", "leaves_per_tree": 4}]
+)
 @pytest.mark.parametrize("name", CHANCE_GAMES)
 def test_nothing_waits_for_the_device_where_chance_moves(name: str, settings: dict[str, Any]) -> None:
     """Searches, moves, outcomes of chance, and searches of what is kept."""

@@ -245,7 +245,8 @@ def test_what_an_evaluators_error_undoes_leaves_no_trace(name: str, call: int, l
         if number == call:
             raise RuntimeError("lost")
 
-    config = SearchConfig(engine="batched", leaves_per_tree=leaves, seed=5, num_simulations=40)
+    # Shared, so that rounds are of the same length whatever the budget leaves of the last one.
+    config = SearchConfig(engine="batched", leaves_per_tree=leaves, on_collision="share", seed=5, num_simulations=40)
     search = Search(game, Recorder(HashEvaluator(1), fail), config)
     with pytest.raises(EvaluatorError, match="lost"):
         search.run(state)

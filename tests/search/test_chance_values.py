@@ -165,7 +165,7 @@ def test_small_trees_are_solved(seed: int):
     """
     game = as_core_game(Grown(seed, length=6))
     state = game.initial_state()
-    config = SearchConfig(num_simulations=20_000, c_puct=0.5, leaves_per_tree=8)
+    config = SearchConfig(num_simulations=20_000, c_puct=0.5, leaves_per_tree=8, on_collision="share")
     result = Search(game, UniformEvaluator(), config).run(state)
     assert result.values.tolist() == pytest.approx(expected(game, state), abs=0.02)
     player = game.to_play(state)

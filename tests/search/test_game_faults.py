@@ -102,7 +102,9 @@ def game_for(method: str) -> Any:
 def fault_search(game: Any, method: str, engine: str) -> Search:
     leaves = 1 if engine == "sequential" else 3
     memory = 1 << 20 if method == "hash" else None
-    config = SearchConfig(num_simulations=400, engine=engine, leaves_per_tree=leaves, cache_memory=memory, seed=4)
+    # Shared, so that rounds are of the same length whatever the budget leaves of the last one.
+    settings = {"leaves_per_tree": leaves, "on_collision": "share", "cache_memory": memory}
+    config = SearchConfig(num_simulations=400, engine=engine, seed=4, **settings)
     return Search(game, HashEvaluator(1), config)
 
 

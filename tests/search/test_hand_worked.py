@@ -115,8 +115,9 @@ GOOD_A = {(0,): -0.6}  # after a the opponent is at -.6: +.6 for us
 
 
 def first_rounds(num_simulations: int, **settings: Any) -> tuple[Search, list[int]]:
-    """A search with GOOD_A, and the rows of each call of its evaluator after the root's."""
+    """A search with GOOD_A that shares leaves unless told otherwise; rows of its evaluator's calls after the root's."""
     recorder = Recorder(evaluator_of(GOOD_A))
+    settings = {"on_collision": "share", **settings}
     search = Search(GAME, recorder, SearchConfig(c_puct=1.0, engine="batched", leaves_per_tree=3, **settings))
     search.run(GAME.initial_state(), num_simulations=num_simulations)
     assert len(recorder.calls[0]) == 1

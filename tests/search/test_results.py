@@ -351,9 +351,10 @@ def test_a_batch_holds_no_more_than_max_batch():
     [
         ({"leaves_per_tree": 1}, 1, "sequential", 1),
         ({"leaves_per_tree": 5}, 1, "batched", 5),
-        ({"num_simulations": 400}, 1, "batched", 4),  # about a hundredth of the budget
+        ({"num_simulations": 400}, 1, "batched", 25),  # a sixteenth of the budget
+        ({"num_simulations": 400, "on_collision": "share"}, 1, "batched", 4),  # a hundredth
         ({"num_simulations": 10}, 1, "batched", 2),  # never less than 2
-        ({"num_simulations": 10_000, "max_memory": 1 << 20}, 1, "batched", 32),  # never more than 32
+        ({"num_simulations": 10_000, "max_memory": 1 << 20}, 1, "batched", 64),  # never more than 64
         ({}, 3, "vectorized", 1),
         ({"leaves_per_tree": 2}, 3, "vectorized", 2),
     ],

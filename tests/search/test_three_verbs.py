@@ -33,7 +33,7 @@ def answer(evaluator: Any, rows: Any, batch: Any) -> Any:
 @pytest.mark.parametrize("cancelled", [None, 0, 1, 2])
 def test_overlapping_batches_of_one_tree(order: list[int], cancelled: int | None):
     """Three batches of one tree out at once, returned in any order, one of them perhaps never: no mark is left."""
-    search, evaluator, _ = verbs(leaves_per_tree=4)
+    search, evaluator, _ = verbs(leaves_per_tree=4, on_collision="share")
     forest = search._forest
     buffers = [np.empty((8, 84), np.float32) for _ in range(3)]
     batches = [forest.select(buffer, 4, 0, 1, overlap=True) for buffer in buffers]
@@ -52,7 +52,7 @@ def test_overlapping_batches_of_one_tree(order: list[int], cancelled: int | None
 
 
 def test_a_tree_takes_part_in_one_batch_at_a_time_unless_asked():
-    search, evaluator, rows = verbs(leaves_per_tree=4)
+    search, evaluator, rows = verbs(leaves_per_tree=4, on_collision="share")
     forest = search._forest
     first = forest.select(rows, 4, 0, 1)
     second = forest.select(np.empty_like(rows), 4, 0, 1)
@@ -63,7 +63,7 @@ def test_a_tree_takes_part_in_one_batch_at_a_time_unless_asked():
 
 
 def test_a_batch_is_completed_once():
-    search, evaluator, rows = verbs(leaves_per_tree=4)
+    search, evaluator, rows = verbs(leaves_per_tree=4, on_collision="share")
     forest = search._forest
     batch = forest.select(rows, 4, 0, 1)
     logits, values = answer(evaluator, rows, batch)
@@ -79,7 +79,7 @@ def test_a_batch_is_completed_once():
 
 
 def test_a_tree_with_leaves_out_cannot_be_changed():
-    search, _, rows = verbs(leaves_per_tree=4)
+    search, _, rows = verbs(leaves_per_tree=4, on_collision="share")
     forest = search._forest
     batch = forest.select(rows, 4, 0, 1)
     state = search.game.initial_state().data

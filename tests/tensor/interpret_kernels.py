@@ -14,9 +14,16 @@ CONFIGS = [
     SearchConfig(num_simulations=9, max_depth=2, first_play=-0.5),
     SearchConfig(num_simulations=25, c_puct=0.1),
     SearchConfig(num_simulations=12, root="gumbel", gumbel_scale=1.0, gumbel_considered=4),
-    SearchConfig(num_simulations=11, leaves_per_tree=4, first_play="parent"),
-    SearchConfig(num_simulations=8, leaves_per_tree=4, in_flight="loss", virtual_loss=1.5, dirichlet_fraction=0.25),
-    SearchConfig(num_simulations=9, leaves_per_tree=3, in_flight="dilute", max_depth=2),
+    SearchConfig(num_simulations=11, on_collision="share", leaves_per_tree=4, first_play="parent"),
+    SearchConfig(
+        num_simulations=8,
+        on_collision="share",
+        leaves_per_tree=4,
+        in_flight="loss",
+        virtual_loss=1.5,
+        dirichlet_fraction=0.25,
+    ),
+    SearchConfig(num_simulations=9, on_collision="share", leaves_per_tree=3, in_flight="dilute", max_depth=2),
 ]
 
 

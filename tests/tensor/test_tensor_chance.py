@@ -73,7 +73,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "noise": {"dirichlet_fraction": 0.25, "first_play": "parent", "seed": 2**64 - 1},
     "shallow": {"max_depth": 2},
     "gumbel": {"root": "gumbel", "gumbel_scale": 1.0, "seed": 3},
-    "leaves": {"leaves_per_tree": 6, "in_flight": "loss"},
+    "leaves": {"on_collision": "share", "leaves_per_tree": 6, "in_flight": "loss"},
 }
 
 
@@ -106,7 +106,7 @@ def assert_same_results(got: Any, want: Any) -> None:
 
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_other_rows_do_not_change_the_first(leaves: int):
-    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25, leaves_per_tree=leaves)
+    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25, on_collision="share", leaves_per_tree=leaves)
     alone, _ = cases.positions("rafts", {}, [1])
     others, _ = cases.positions("rafts", {}, [0, 3, 20, 6, 20], seed=5)
     throwing = TensorRafts(starts_with_chance=True).initial(1)
@@ -129,7 +129,9 @@ def test_another_seed_and_another_search_draw_anew():
 # --- Roots --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"root": "gumbel"}, {"leaves_per_tree": 3}, {"dirichlet_fraction": 0.5}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"root": "gumbel"}, {"on_collision": "share", "leaves_per_tree": 3}, {"dirichlet_fraction": 0.5}]
+)
 def test_where_chance_is_to_move_nothing_is_searched(settings: dict[str, Any]):
     """Until its outcome is played: then it is a root like any other, and the tree beside it has gone on."""
     natives = [as_core_game(Rafts(starts_with_chance=True)), as_core_game(Rafts())]
@@ -205,7 +207,7 @@ class Understated(TensorRafts):
 
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_more_chance_in_a_row_than_was_said(leaves: int):
-    config = SearchConfig(num_simulations=40, leaves_per_tree=leaves)
+    config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=leaves)
     search = TensorSearch(Understated(), TensorHashEvaluator(5, 5), config, num_trees=2, device="cpu")
     result = search.run(cases.positions("rafts", {}, [0, 20])[0])
     assert result.visits.sum(1).tolist() == [40, 0]
@@ -225,7 +227,7 @@ def test_memory_is_predicted():
     per_tree += 82 * (8 * 4 + 4) + 4 + 4 * (82 * 4 + 21) + 3 * 8
     assert memory_needed(game, 40, 3, leaves_per_tree=4) == 3 * per_tree
     for leaves in (1, 4):
-        config = SearchConfig(num_simulations=40, leaves_per_tree=leaves)
+        config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=leaves)
         search = TensorSearch(game, TensorHashEvaluator(2, 3), config, num_trees=3, device="cpu")
         assert search.num_bytes == memory_needed(game, 40, 3, leaves_per_tree=leaves)
 
@@ -233,7 +235,7 @@ def test_memory_is_predicted():
 @pytest.mark.parametrize("leaves", [1, 3])
 def test_a_tree_without_room_ends_early(leaves: int):
     """A simulation begins only if a node of chance and a leaf have room, and then it is completed."""
-    config = SearchConfig(num_simulations=60, leaves_per_tree=leaves)
+    config = SearchConfig(num_simulations=60, on_collision="share", leaves_per_tree=leaves)
     tensor, _ = cases.positions("pig", {"target": 20}, [4, 90])
     search = cases.make_search("pig", {"target": 20}, 2, config, device="cpu", max_nodes=21)
     result = search.run(tensor)
@@ -256,7 +258,7 @@ def test_an_evaluator_that_raises_leaves_nothing_behind(leaves: int):
             raise RuntimeError("planted")
         return inner(x)
 
-    config = SearchConfig(num_simulations=40, leaves_per_tree=leaves)
+    config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=leaves)
     tensor, states = cases.positions("rafts", {}, [0, 3])
     search = TensorSearch(TensorRafts(), fn, config, num_trees=2, device="cpu")
     with pytest.raises(RuntimeError, match="planted"):

@@ -31,7 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "noise": {"dirichlet_fraction": 0.25, "seed": 5},
     "gumbel": {"root": "gumbel", "gumbel_scale": 1.0},
-    "four leaves": {"leaves_per_tree": 4},
+    "four leaves": {"leaves_per_tree": 4, "on_collision": "share"},
     "shallow": {"max_depth": 2, "first_play": "parent"},
 }
 COUNTS = ("simulations", "evaluations", "nn_positions", "max_depth", "mean_depth", "nodes", "stopped_by")

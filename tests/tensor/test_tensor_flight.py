@@ -21,7 +21,14 @@ from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game, memory_
 def test_equals_the_reference(name: str, leaves: int, budget: int, rule: Any):
     """Budgets that K divides and that it does not; roots at which 32 walks want the same few leaves."""
     game, options, plies = cases.GAMES[name]
-    config = SearchConfig(num_simulations=budget, leaves_per_tree=leaves, in_flight=rule, virtual_loss=1.5, c_puct=1.25)
+    config = SearchConfig(
+        num_simulations=budget,
+        on_collision="share",
+        leaves_per_tree=leaves,
+        in_flight=rule,
+        virtual_loss=1.5,
+        c_puct=1.25,
+    )
     tensor, states = cases.positions(game, options, plies)
     search = cases.make_search(game, options, len(plies), config, device="cpu")
     result = search.run(tensor)
@@ -38,7 +45,7 @@ def test_equals_the_reference(name: str, leaves: int, budget: int, rule: Any):
 )
 @pytest.mark.parametrize("name", ["connect4", "rafts"])
 def test_moves_with_the_subtree_kept(name: str, settings: dict[str, Any]):
-    config = SearchConfig(num_simulations=30, leaves_per_tree=4, **settings)
+    config = SearchConfig(num_simulations=30, on_collision="share", leaves_per_tree=4, **settings)
     games = Games(name, config, keeps_subtrees=True, device="cpu")
     roots = games.run(games.states)
     for turn in range(3):
@@ -58,7 +65,7 @@ def test_an_evaluator_that_raises_leaves_nothing_in_flight():
             raise RuntimeError("planted")
         return inner(x)
 
-    config = SearchConfig(num_simulations=40, leaves_per_tree=4)
+    config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=4)
     tensor, states = cases.positions("connect4", {}, [0, 8])
     search = TensorSearch(game, fn, config, num_trees=2, device="cpu")
     with pytest.raises(RuntimeError, match="planted"):
@@ -71,7 +78,7 @@ def test_an_evaluator_that_raises_leaves_nothing_in_flight():
 def test_memory_of_what_is_in_flight():
     """Per tree: 42 slots with 8 more edges of 4 bytes and 4; 4; and 8 walks of 42 * 4 + 21 bytes."""
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=40, leaves_per_tree=8)
+    config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=8)
     search = TensorSearch(game, TensorHashEvaluator(7, 84), config, num_trees=3, device="cpu")
     more = 42 * (8 * 4 + 4) + 4 + 8 * (42 * 4 + 21)
     assert memory_needed(game, 40, 3, leaves_per_tree=8) == memory_needed(game, 40, 3) + 3 * more == search.num_bytes
@@ -82,6 +89,6 @@ def test_memory_of_what_is_in_flight():
     [({"on_collision": "skip"}, 'use "share"'), ({"root": "gumbel"}, "Gumbel root has one leaf in flight")],
 )
 def test_what_is_refused(settings: dict[str, Any], message: str):
-    config = SearchConfig(leaves_per_tree=4, **settings)
+    config = SearchConfig(**{"on_collision": "share", "leaves_per_tree": 4, **settings})
     with pytest.raises(ConfigError, match=message):
         TensorSearch(make_game("connect4"), TensorHashEvaluator(7, 84), config, num_trees=3, device="cpu")

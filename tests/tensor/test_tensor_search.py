@@ -45,7 +45,7 @@ def test_another_search_of_the_same_positions(name: str):
     tensor, states = cases.positions(game, options, plies)
     for config in (
         SearchConfig(num_simulations=40, dirichlet_fraction=0.3),
-        SearchConfig(num_simulations=41, leaves_per_tree=4),
+        SearchConfig(num_simulations=41, on_collision="share", leaves_per_tree=4),
     ):
         search = cases.make_search(game, options, len(plies), config, device="cpu")
         for _ in range(2):

@@ -48,7 +48,7 @@ def make_plan(config: SearchConfig, *, num_trees: int, evaluator_pipeline: int) 
     engine, reason = _choose_engine(config, num_trees)
     leaves = config.leaves_per_tree
     if leaves is None:
-        leaves = _hundredth(config) if engine == "batched" else 1
+        leaves = _safe_leaves(config) if engine == "batched" else 1
     num_threads = pipeline = 1
     num_workers = batch_size = 0
     overlaps = False
@@ -88,7 +88,7 @@ def _choose_engine(config: SearchConfig, num_trees: int) -> tuple[str, str]:
         return config.engine, "as configured"
     if num_trees > 1:
         return "vectorized", f"{num_trees} trees fill batches without a price in strength"
-    if (config.leaves_per_tree or _hundredth(config)) > 1:
+    if (config.leaves_per_tree or _safe_leaves(config)) > 1:
         return "batched", "one tree, and several leaves in flight are allowed"
     return "sequential", "one tree, one leaf in flight"
 
@@ -112,6 +112,12 @@ def _num_threads(num_trees: int, *, leaves_cores: bool) -> int:
     return max(1, min(cores - cores // 4 if leaves_cores else cores, num_trees // _MIN_TREES_PER_THREAD))
 
 
-def _hundredth(config: SearchConfig) -> int:
-    """Leaves in flight that cost little strength: about one hundredth of the budget, 2 to 32."""
-    return 16 if config.num_simulations is None else max(2, min(32, config.num_simulations // 100))
+def _safe_leaves(config: SearchConfig) -> int:
+    """Leaves in flight that cost next to no strength (docs/price-of-batching.md), 2 to 64.
+
+    A sixteenth of the budget where collisions are skipped; a hundredth where leaves are shared.
+    """
+    if config.num_simulations is None:
+        return 32 if config.on_collision == "skip" else 16
+    of_budget = 16 if config.on_collision == "skip" else 100
+    return max(2, min(64, config.num_simulations // of_budget))

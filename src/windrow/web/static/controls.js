@@ -49,7 +49,7 @@ export class Controls {
       number("Leaves in flight", name("leaves"), "", { min: 1, max: 1024, placeholder: "auto", inputmode: "numeric" }),
       choice("In-flight rule", name("in_flight"), welcome.in_flight.map(rule => [rule, rule]), "visits"),
       number("Virtual loss", name("virtual_loss"), 1, { min: 0, max: 100, step: "any" }),
-      choice("On collision", name("on_collision"), welcome.on_collision.map(rule => [rule, rule]), "share"),
+      choice("On collision", name("on_collision"), welcome.on_collision.map(rule => [rule, rule]), "skip"),
       number("c_puct", name("c_puct"), welcome.c_puct, { min: 0, max: 100, step: "any" }));
   }
 
