@@ -53,9 +53,10 @@ import numpy as np
 
 from windrow import _core
 from windrow.errors import GameError, UnknownKeyError
+from windrow.games.byte_game import ByteGame
 from windrow.games.compiled_functions import compile_functions
 from windrow.games.compiled_rules import Replay, check_class, read_facts, read_symmetries
-from windrow.games.core_game import ByteGame, State
+from windrow.games.core_game import State
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
 from windrow.games.spelling import explain_unknown
 

@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from operator import index
 from typing import Any, TypeAlias
 
@@ -384,117 +383,6 @@ class CoreGame(ABC):
         first, last = names[0], names[-1]
         hint = ", with spaces or commas between them" if len(first) == 1 and len(last) > 1 else ""
         return f"names run from {first} to {last}{hint}"
-
-
-class ByteGame(CoreGame):
-    """A game whose states are bytes that the core can read by itself."""
-
-    def initial_state(self) -> State:
-        """The state in which a game begins."""
-        return State(self, self.native.initial_state())
-
-    def to_play(self, state: State) -> int:
-        """The player to move, or `CHANCE`, or `TERMINAL`."""
-        return self.native.to_play(self._check_own(state))
-
-    def legal_actions(self, state: State) -> list[int]:
-        """The legal actions, ascending; none in a finished game and where chance is to move."""
-        return self.native.legal_actions(self._check_own(state)).tolist()
-
-    def returns(self, state: State) -> list[float]:
-        """One value in [-1, 1] per player, for a finished game."""
-        data = self._check_own(state)
-        try:
-            return self.native.returns(data).tolist()
-        except ValueError:
-            raise GameError(f"returns are for finished games; this one is not over:\n{state}") from None
-
-    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32, seen by the player to move; of shape `observation`."""
-        row = self.native.observe(self._check_own(state))
-        parts: dict[str, FloatArray] = {}
-        start = 0
-        for name, shape in self._shapes.items():
-            end = start + prod(shape)
-            parts[name] = np.reshape(row[start:end], shape)
-            start = end
-        return parts if len(parts) > 1 else parts.popitem()[1]
-
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """What may happen where chance is to move, ascending, and how likely it is."""
-        data = self._check_own(state)
-        try:
-            outcomes, probabilities = self.native.chance_outcomes(data)
-        except ValueError as error:
-            raise GameError(f"{self!r}: {error}") from None
-        return list(zip(outcomes.tolist(), probabilities.tolist(), strict=True))
-
-    def hash(self, state: State) -> int:
-        """128 bits, the same in every process; equal positions have equal hashes."""
-        low, high = self.native.hash(self._check_own(state))
-        return high << 64 | low
-
-    def symmetries(self) -> Sequence[Symmetry]:
-        """All symmetries, the identity first."""
-        return [Symmetry(*self.native.symmetry(number)) for number in range(self.native.num_symmetries)]
-
-    def _apply(self, state: State, move: int) -> State:
-        return State(self, self.native.apply(state.data, move))
-
-    def _sample_outcome(self, state: State, seed: int) -> int:
-        return self.native.sample_outcome(state.data, seed)
-
-    def check_data(self, data: Any) -> None:
-        """Raise GameError if `data` cannot be a state's."""
-        if not isinstance(data, bytes) or len(data) != self.native.state_bytes:
-            size = f"{len(data)}" if isinstance(data, bytes) else f"{data!r:.100}"
-            raise GameError(
-                f"a state of {self!r} has {self.native.state_bytes} bytes, not {size}: it was made for another game."
-            )
-
-    def rows_of(self, states: Sequence[State]) -> Rows:
-        """[n] states as rows."""
-        return np.frombuffer(b"".join(state.data for state in states), np.uint8).reshape(len(states), -1)
-
-    def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """[n, state_bytes] as the core takes them."""
-        return np.ascontiguousarray(rows)
-
-    def empty_rows(self, count: int) -> Rows:
-        """Room for `count` states."""
-        return np.empty((count, self.native.state_bytes), np.uint8)
-
-    def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
-        """The states at the roots of `trees`."""
-        return forest.root_states(trees)
-
-    def state_of(self, row: Any) -> State:
-        """One row as a state."""
-        return State(self, row.tobytes())
-
-    def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
-        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
-        return self.native.play_many(initial.data, moves)
-
-    def observe_many(self, rows: Rows) -> FloatArray:
-        """[n, floats] flat observations."""
-        return self.native.observe_many(rows)
-
-    def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
-        """[n] as `to_play` says."""
-        return self.native.to_play_many(rows)
-
-    def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """[n, A] which actions are legal."""
-        return self.native.legal_many(rows)
-
-    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
-        """Bytes from which `unpack_start` finds `state` again."""
-        return state.data
-
-    def unpack_start(self, data: bytes) -> State:
-        """The state that `pack_start` packed."""
-        return State(self, data)
 
 
 def _mixed(seed: int) -> int:

@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 from windrow import _core
 from windrow.errors import GameError, UnknownKeyError
-from windrow.games.core_game import ByteGame, State
+from windrow.games.byte_game import ByteGame
+from windrow.games.core_game import State
 from windrow.games.protocol import Symmetry
 from windrow.games.spelling import explain_unknown
 

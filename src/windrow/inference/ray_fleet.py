@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.backends.weights import read_weights
-from windrow.games.core_game import ByteGame
+from windrow.games.byte_game import ByteGame
 from windrow.games.python_game import as_core_game
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.ray_actor import Greeting, InferenceActor

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError
+from windrow.errors import ConfigError, GameError, SearchError
 from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.core_game import State
-from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import as_core_game
 from windrow.inference.port import EvaluatorPort
 from windrow.search.accounting import Account
 from windrow.search.batched import run_batched
+from windrow.search.checks import check_multiprocess, check_roots, check_searchable, check_tensor
 from windrow.search.engine import Session
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.merging import merge_lines, merge_roots
@@ -95,14 +95,16 @@ class Search:
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
         self._client: RayEvaluator | None = None
         self._fleet: InferenceFleet | None = None
+        check_roots(self.config, self.game)
         if self.config.engine == "tensor":
-            self._check_tensor(has_cache=cache is not None)
+            check_tensor(self.config, self.game, has_cache=cache is not None)
         if self.config.engine == "ray":
-            self._check_roots()
             self._client = evaluator = self._open_client(evaluator)
         self._port = EvaluatorPort(self.game, evaluator, max_batch=self.config.max_batch)
         self._evaluator = evaluator
-        self._check_multiprocess(has_cache=cache is not None)
+        if self.config.engine == "multiprocess":
+            check_multiprocess(evaluator, takes_states=self._port.takes_states, has_cache=cache is not None)
+            self.cache = None
         self._pool: WorkerPool | None = None
         self._forest: AnyForest | None = None
         self._plan: Plan | None = None
@@ -249,7 +251,7 @@ class Search:
         if states is not None:
             self._plant(states)
         else:
-            self._check_searchable(self._states)
+            check_searchable(self.game, self._states)
         self._ready_forest()
         self._stop_requested = False
         return self._drive(config, start, interval_s)
@@ -401,7 +403,7 @@ class Search:
         if not given:
             raise SearchError("there is no position to search: the list of states is empty")
         roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
-        self._check_searchable(roots)
+        check_searchable(self.game, roots)
         forest, self._forest = self._forest, None
         copies = self.config.trees_per_root
         if forest is None or forest.num_trees != len(roots) * copies:
@@ -457,44 +459,6 @@ class Search:
             weakref.finalize(self, self._fleet.close)
         return client
 
-    def _check_roots(self) -> None:
-        """Refuse trees that would all be the same."""
-        has_noise = self.config.dirichlet_fraction > 0 or self.game.chance != "none"
-        if self.config.trees_per_root > 1 and not has_noise:
-            raise ConfigError(
-                "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
-            )
-
-    def _check_multiprocess(self, *, has_cache: bool) -> None:
-        """Refuse what cannot be."""
-        config = self.config
-        self._check_roots()
-        if config.engine != "multiprocess":
-            return
-        if has_cache:
-            raise ConfigError(
-                "a PredictionCache is in the memory of one process: with the multiprocess engine set cache_memory, and "
-                "every worker has one of its own"
-            )
-        self.cache = None
-        if self._port.takes_states:
-            try:
-                pickle.dumps(self._evaluator)
-            except Exception as error:
-                raise ConfigError(
-                    f"{self._evaluator!r} takes states, which do not leave the workers, so it has to go there. But "
-                    f"pickling it raised {type(error).__name__}: {error}"
-                ) from error
-
-    def _check_tensor(self, *, has_cache: bool) -> None:
-        """Refuse what cannot be, before anything is compiled."""
-        try:
-            from windrow.tensor.forest import check_facade, sibling_of
-        except ModuleNotFoundError as error:
-            raise MissingExtraError('the tensor engine needs PyTorch: pip install "windrow[torch]"') from error
-        check_facade(self.config, has_cache=has_cache)
-        sibling_of(self.game)
-
     def _check_idle(self) -> None:
         if self._is_closed:
             raise SearchError("this search is closed")
@@ -506,17 +470,3 @@ class Search:
         if self._forest is None:
             raise SearchError("there is no position yet: run(state) first")
         return self._forest
-
-    def _check_searchable(self, states: Sequence[State]) -> None:
-        for tree, state in enumerate(states):
-            player = self.game.to_play(state)
-            if player >= 0:
-                continue
-            which = "the position" if len(states) == 1 else f"position {tree}"
-            if player == TERMINAL:
-                raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
-            if player == CHANCE:
-                raise SearchError(
-                    f"{which} cannot be searched: chance is to move. Play its outcome: search.advance(outcome), or "
-                    f"game.apply(state, outcome), where game.sample_outcome(state, seed) draws one.\n{state}"
-                )

@@ -26,7 +26,8 @@ import numpy as np
 from windrow.config import InFlight, OnCollision, SearchConfig
 from windrow.cores import num_cores
 from windrow.errors import WindrowError
-from windrow.games.core_game import ByteGame, CoreGame
+from windrow.games.byte_game import ByteGame
+from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
 from windrow.search.trees import describe_node, describe_tree, line_after, name_line

@@ -1,0 +1,63 @@
+"""What a search is refused for before it begins: combinations of config, game, evaluator and cache that cannot be."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+from windrow.config import SearchConfig
+from windrow.errors import ConfigError, FinishedGameError, MissingExtraError, SearchError
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE, TERMINAL
+
+
+def check_roots(config: SearchConfig, game: CoreGame) -> None:
+    """Refuse trees that would all be the same."""
+    has_noise = config.dirichlet_fraction > 0 or game.chance != "none"
+    if config.trees_per_root > 1 and not has_noise:
+        raise ConfigError(
+            "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
+        )
+
+
+def check_multiprocess(evaluator: object, *, takes_states: bool, has_cache: bool) -> None:
+    """Refuse what cannot be shared with worker processes."""
+    if has_cache:
+        raise ConfigError(
+            "a PredictionCache is in the memory of one process: with the multiprocess engine set cache_memory, and "
+            "every worker has one of its own"
+        )
+    if takes_states:
+        try:
+            pickle.dumps(evaluator)
+        except Exception as error:
+            raise ConfigError(
+                f"{evaluator!r} takes states, which do not leave the workers, so it has to go there. But pickling it "
+                f"raised {type(error).__name__}: {error}"
+            ) from error
+
+
+def check_tensor(config: SearchConfig, game: CoreGame, *, has_cache: bool) -> None:
+    """Refuse what the tensor engine has not, before anything is compiled."""
+    try:
+        from windrow.tensor.forest import check_facade, sibling_of
+    except ModuleNotFoundError as error:
+        raise MissingExtraError('the tensor engine needs PyTorch: pip install "windrow[torch]"') from error
+    check_facade(config, has_cache=has_cache)
+    sibling_of(game)
+
+
+def check_searchable(game: CoreGame, states: Sequence[State]) -> None:
+    """Refuse positions where no player is to move."""
+    for tree, state in enumerate(states):
+        player = game.to_play(state)
+        if player >= 0:
+            continue
+        which = "the position" if len(states) == 1 else f"position {tree}"
+        if player == TERMINAL:
+            raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
+        if player == CHANCE:
+            raise SearchError(
+                f"{which} cannot be searched: chance is to move. Play its outcome: search.advance(outcome), or "
+                f"game.apply(state, outcome), where game.sample_outcome(state, seed) draws one.\n{state}"
+            )
