@@ -62,6 +62,7 @@ def read_arguments() -> argparse.Namespace:
     add("--pairs", type=int, default=128, metavar="N", help="of games in a pass (128)")
     add("--passes", type=int, default=4, metavar="N", help="at most so many (4)")
     add("--seed", type=int, default=1, metavar="N", help="of the openings (1)")
+    add("--commit", help="of the sources, where git cannot say")
     add("--backend", default="auto", metavar="NAME", help="what runs the network (auto)")
     add("--cache-gb", type=float, metavar="GB", help="for evaluations (a third of the spare memory)")
     add("--calls", type=int, default=0, metavar="N", help="positions to count the rows of network calls in (none)")
@@ -81,7 +82,8 @@ def main() -> None:
     arguments = read_arguments()
     raw: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"networks": {}}
     networks: dict[str, str] = raw.get("source", {}).get("networks", {})
-    raw["source"] = {"machine": _machine(), "command": _command(), "networks": networks}
+    commit = {"commit": arguments.commit} if arguments.commit else {}
+    raw["source"] = {"machine": {**_machine(), **commit}, "command": _command(), "networks": networks}
     cache_bytes = None if arguments.cache_gb is None else int(arguments.cache_gb * 2**30)
     start = perf_counter()
     for network in arguments.network:
