@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -23,6 +28,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+
+
+MOST_S = 240.0
+"""Longer than any test takes, or what it sets up, also on a busy machine: what takes longer hangs."""
+
+
+@contextmanager
+def bounded(item: pytest.Item, what: str) -> Iterator[None]:
+    """Raise where the test is after `MOST_S`, with the stacks of all threads, instead of waiting for ever."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
+        raise TimeoutError(f"{what} of {item.nodeid} has taken {MOST_S:.0f} s: it hangs; stacks are on stderr")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, MOST_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with bounded(item, "the preparation"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with bounded(item, "the run"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    with bounded(item, "the end"):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

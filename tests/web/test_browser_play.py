@@ -24,6 +24,19 @@ def gomoku() -> Iterator[Served]:
         yield served
 
 
+def test_the_driver_of_the_browser_does_not_wait_for_ever(
+    browser: Browser, connect4: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page goes on reporting, as every update that it gets, must not prolong the wait for an answer."""
+    with browser.open(connect4.link) as page:
+        page.wait(f"{UPDATES} >= 1")
+        monkeypatch.setattr(browser, "patience_s", 1.0)
+        with pytest.raises(TimeoutError, match=r"no answer in 1 s to Runtime.evaluate .*never"):
+            page.run("new Promise(() => 'never')")
+        monkeypatch.undo()
+        assert page.run("1 + 1") == 2
+
+
 def moves_of(page: Page) -> str:
     return page.run("document.body.dataset.moves")
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from web_server import Client, serve
+from web_server import Client, read_line, serve
 
 
 def run(*arguments: str, stdin: str = "", before: str = "") -> tuple[int, str, str]:
@@ -61,7 +61,7 @@ def test_the_package_loads_the_extra_when_it_serves() -> None:
         "windrow, windrow.web.session, windrow.web.app, windrow.web.serving, windrow.web.training, windrow.cli.app"
     )
     code = f"import sys, {modules}; print([m for m in ('fastapi', 'starlette', 'uvicorn') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"
 
 
@@ -77,8 +77,7 @@ def test_an_interrupt_ends_the_server_with_130() -> None:
 def test_the_link_as_json(run_folder: Path) -> None:
     command = [sys.executable, "-m", "windrow", "watch", str(run_folder), "--json", "--no-open", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        document = json.loads("".join(process.stdout.readline() for _ in range(3)))
+        document = json.loads("".join(read_line(process) for _ in range(3)))
         process.terminate()
     assert document["link"].startswith("http://127.0.0.1:")
 

@@ -309,11 +309,13 @@ def test_a_thousand_connections(connect4: Served) -> None:
     threads = [threading.Thread(target=knock) for _ in range(1000)]
     for thread in threads:
         thread.start()
-    while len(answers) < 1000:
+    end = time.monotonic() + 150
+    while len(answers) < 1000 and time.monotonic() < end:
         time.sleep(0.1)
     hold.set()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=150)
+    assert len(answers) == 1000, "some connections were neither served nor refused"
     assert answers.count(101) == 128 and answers.count(101) + answers.count(503) == 1000
     assert is_alive(connect4)
 
@@ -362,7 +364,8 @@ def test_fifty_analyses_without_a_lost_update_or_growing_memory(connect4: Served
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
+                thread.join(timeout=120)
+            assert not any(thread.is_alive() for thread in threads), "an analysis has stopped sending"
 
         run(4)
         before = connect4.rss

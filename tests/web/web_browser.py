@@ -18,6 +18,9 @@ from websockets.sync.client import ClientConnection, connect
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PATIENCE_S = 60.0
+"""What every wait here is bounded by; each says what it has waited for."""
+_UNUSED = ("Network.webSocketFrame", "Network.dataReceived")
+"""Events that come with every update, and that nobody asks for: kept, they would grow all session long."""
 _KEYS = {
     "Enter": (13, "\r"),
     "Tab": (9, ""),
@@ -56,11 +59,20 @@ class Browser:
             "about:blank",
         ]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port, path = self._read_port(folder / "DevToolsActivePort")
         self._numbers = itertools.count(1)
+        self.patience_s = _PATIENCE_S
         self._events: dict[str, list[dict[str, Any]]] = {}
-        self._context = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, compression=None)
-        self._socket: ClientConnection = self._context.__enter__()
+        try:
+            port, path = self._read_port(folder / "DevToolsActivePort")
+            address = f"ws://127.0.0.1:{port}{path}"
+            # Pings would end the connection of a test that is busy elsewhere.
+            self._context = connect(
+                address, max_size=None, compression=None, open_timeout=_PATIENCE_S, ping_interval=None
+            )
+            self._socket: ClientConnection = self._context.__enter__()
+        except BaseException:
+            self._end_process()
+            raise
 
     def _read_port(self, path: Path) -> tuple[int, str]:
         deadline = time.monotonic() + _PATIENCE_S
@@ -70,23 +82,37 @@ class Browser:
             if self._process.poll() is not None:
                 raise RuntimeError(f"Chromium ended with code {self._process.returncode}")
             time.sleep(0.02)
-        raise TimeoutError("Chromium does not answer")
+        raise TimeoutError(f"Chromium has not said in {_PATIENCE_S:.0f} s where it listens")
 
     def send(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol."""
+        """Call a method of the protocol; what a page reports meanwhile does not prolong the wait for the answer."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         self._socket.send(json.dumps(message))
-        while True:
-            answer = json.loads(self._socket.recv(timeout=_PATIENCE_S))
+        deadline = time.monotonic() + self.patience_s
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                answer = json.loads(self._socket.recv(timeout=left))
+            except TimeoutError:
+                break
             if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
-            if "method" in answer:
-                self._events.setdefault(answer.get("sessionId", ""), []).append(answer)
+            self._keep(answer)
+        code = self._process.poll()
+        state = "still runs" if code is None else f"has ended with code {code}"
+        asked = json.dumps(parameters)[:300]
+        raise TimeoutError(f"no answer in {self.patience_s:.0f} s to {method} {asked}; Chromium {state}")
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        method = event.get("method", "")
+        if method == "Inspector.targetCrashed":
+            raise RuntimeError("the page has crashed in Chromium")
+        if method and not method.startswith(_UNUSED):
+            self._events.setdefault(event.get("sessionId", ""), []).append(event)
 
     def events(self, session: str) -> list[dict[str, Any]]:
         """What a page has reported so far."""
@@ -98,20 +124,30 @@ class Browser:
         context = self.send("Target.createBrowserContext")["browserContextId"]
         target = self.send("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = Page(self, session)
-        page.set_look(**look)
-        page.go(address)
         try:
+            page = Page(self, session)
+            page.set_look(**look)
+            page.go(address)
             yield page
             assert has_faults or page.complaints() == []
         finally:
             self.send("Target.disposeBrowserContext", browserContextId=context)
+            self._events.pop(session, None)
 
     def close(self) -> None:
         """End the browser."""
-        self._context.__exit__(None, None, None)
+        try:
+            self._context.__exit__(None, None, None)
+        finally:
+            self._end_process()
+
+    def _end_process(self) -> None:
         self._process.terminate()
-        self._process.wait(timeout=20)
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(timeout=20)
 
 
 class Page:
@@ -119,7 +155,7 @@ class Page:
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser, self._session = browser, session
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log", "Network", "Inspector"):
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -174,7 +210,9 @@ class Page:
         return self.run(
             f"(async () => {{ const find = () => {{ {place} }}; let before = find(); "
             "for (let turn = 0; turn < 100; turn++) { "
-            "await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); "
+            # A page in the background draws no frames: it does not move either.
+            "await new Promise(done => { "
+            "requestAnimationFrame(() => requestAnimationFrame(done)); setTimeout(done, 200) }); "
             "const now = find(); if (Math.hypot(now[0] - before[0], now[1] - before[1]) < 0.5) return now; "
             "before = now } return before })()"
         )

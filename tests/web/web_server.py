@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.sync.client import ClientConnection, connect
+
+_PATIENCE_S = 60.0
+"""What every wait here is bounded by; each says what it has waited for."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +54,38 @@ class Served:
 def serve(*arguments: str, command: str = "play", port: int = 0, is_expected_to_end: bool = False) -> Iterator[Served]:
     """`windrow play ...`, on any free port if none is given."""
     line = [sys.executable, "-m", "windrow", command, *arguments, "--no-open", "--port", str(port)]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None and process.stderr is not None
-        link = process.stdout.readline().strip()
-        if not link:
-            raise RuntimeError(process.stderr.read())
-        yield Served(link, process)
-        assert is_expected_to_end or process.poll() is None, "the server has ended by itself"
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
+    # Into a file: a pipe that nobody reads would stop a server that has much to say.
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=said, text=True)
+        try:
+            link = read_line(process).strip()
+            if not link:
+                raise RuntimeError(f"no link came from {' '.join(line)}: {_all_of(said)}")
+            yield Served(link, process)
+            assert is_expected_to_end or process.poll() is None, f"the server has ended by itself: {_all_of(said)}"
+        finally:
+            process.terminate()
+            try:
+                process.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate(timeout=20)
+                raise AssertionError(f"the server does not end when it is told to: {_all_of(said)}") from None
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    """The next line of what a process prints; empty if it ends, or says nothing for too long."""
+    stdout, lines = process.stdout, list[str]()
+    assert stdout is not None
+    reader = threading.Thread(target=lambda: lines.append(stdout.readline()), daemon=True)
+    reader.start()
+    reader.join(_PATIENCE_S)
+    return lines[0] if lines else ""
+
+
+def _all_of(file: Any) -> str:
+    file.seek(0)
+    return file.read()
 
 
 class Client:
@@ -70,8 +97,8 @@ class Client:
         self.updates: list[dict[str, Any]] = []
         self.welcome = self.receive()
 
-    def receive(self) -> dict[str, Any]:
-        return json.loads(self._socket.recv(timeout=60))
+    def receive(self, left: float = _PATIENCE_S) -> dict[str, Any]:
+        return json.loads(self._socket.recv(timeout=max(0.0, left)))
 
     def send(self, **message: Any) -> int:
         self._number += 1
@@ -80,18 +107,21 @@ class Client:
 
     def ask(self, **message: Any) -> dict[str, Any]:
         """The answer, an error too."""
-        number = self.send(**message)
-        while True:
-            answer = self.receive()
+        number, deadline = self.send(**message), time.monotonic() + _PATIENCE_S
+        while (left := deadline - time.monotonic()) > 0:
+            answer = self.receive(left)
             if answer.get("id") == number:
                 return answer
             self.updates.append(answer)
+        raise TimeoutError(f"no answer in {_PATIENCE_S:.0f} s to {message}, but {len(self.updates)} updates")
 
     def next_update(self) -> dict[str, Any]:
         return self.updates.pop(0) if self.updates else self.receive()
 
     def last_update(self) -> dict[str, Any]:
         """The one that ends a search."""
+        deadline = time.monotonic() + _PATIENCE_S
         while not (update := self.next_update())["last"]:
-            pass
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the search has not ended in {_PATIENCE_S:.0f} s; it says {update['stats']}")
         return update
