@@ -98,8 +98,10 @@ def test_what_is_in_flight_shows_while_it_thinks(client: Client) -> None:
     client.ask(type="position", moves=[])
     client.ask(type="think", side="a", analysis=True)
     client.next_update()
-    seen = [client.ask(type="node", side="a", path=[])["in_flight"] for _ in range(10)]
-    assert max(seen) == 16
+    seen: list[int] = []
+    while max(seen, default=0) < 2 and len(seen) < 500:  # a batch that collisions cut short has few
+        seen.append(client.ask(type="node", side="a", path=[])["in_flight"])
+    assert 2 <= max(seen) <= 16
     client.ask(type="stop")
     assert client.ask(type="node", side="a", path=[])["in_flight"] == 0
 
