@@ -11,7 +11,7 @@ from cli_cases import run, run_json, run_process
 import windrow
 from windrow.testing import find_faults
 
-BROKEN = Path(__file__).parent.parent / "games" / "broken_games.py"
+GAMES = Path(__file__).parent.parent / "games"
 
 NIM = '''
 import random
@@ -70,7 +70,7 @@ def test_a_clean_game_is_exit_code_0() -> None:
 
 
 def test_faults_are_printed_with_exit_code_1() -> None:
-    code, out, err = run("check", f"{BROKEN}:Descending", "--games", "3")
+    code, out, err = run("check", f"{GAMES / 'broken_moves.py'}:Descending", "--games", "3")
     assert (code, err) == (1, "")
     assert "has faults of 1 kind (3 games" in out
     assert "legality, legal_actions: gave actions that do not ascend: [8, 7, 6, 5, 4, 3, 2, 1, 0]" in out
@@ -92,16 +92,16 @@ def test_json_of_a_clean_game() -> None:
 
 
 def test_json_of_faults_is_what_the_library_finds() -> None:
-    code, out, _ = run("check", f"{BROKEN}:Collisions", "--games", "20", "--seed", "5", "--json")
+    code, out, _ = run("check", f"{GAMES / 'broken_views.py'}:Collisions", "--games", "20", "--seed", "5", "--json")
     document = json.loads(out)
     assert (code, document["is_clean"]) == (1, False)
-    faults = find_faults(windrow.make_game(f"{BROKEN}:Collisions"), num_games=20, seed=5)
+    faults = find_faults(windrow.make_game(f"{GAMES / 'broken_views.py'}:Collisions"), num_games=20, seed=5)
     assert document["faults"] == [fault.to_dict() for fault in faults]
     assert document["counts"][0]["count"] == document["num_faults"] >= len(faults)
 
 
 def test_max_plies() -> None:
-    code, out, _ = run("check", f"{BROKEN}:Endless", "--max-plies", "40")
+    code, out, _ = run("check", f"{GAMES / 'broken_moves.py'}:Endless", "--max-plies", "40")
     assert code == 1 and "was not over after 40 moves" in out
 
 
@@ -124,9 +124,9 @@ def test_games_of_others() -> None:
     [
         ("conect4", "Did you mean 'connect4'"),
         ("nowhere.py:Game", "nowhere.py"),
-        (f"{BROKEN}:Tictacto", "Did you mean 'Tictactoe'"),
+        (f"{GAMES / 'sound_games.py'}:Tictacto", "Did you mean 'Tictactoe'"),
         ("gomoku:size=2", "size"),
-        (f"{BROKEN}:Blind", "observe"),
+        (f"{GAMES / 'broken_views.py'}:Blind", "observe"),
     ],
 )
 def test_targets_that_are_no_games_are_one_clear_line(target: str, message: str) -> None:
@@ -136,7 +136,7 @@ def test_targets_that_are_no_games_are_one_clear_line(target: str, message: str)
 
 
 def test_a_real_process() -> None:
-    done = run_process("check", f"{BROKEN}:SameBoard", "--games", "2")
+    done = run_process("check", f"{GAMES / 'broken_states.py'}:SameBoard", "--games", "2")
     assert done.returncode == 1
     assert "mutation, apply" in done.stdout
     assert done.stderr == ""

@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import broken_games
+import broken_chance
+import broken_moves
+import broken_states
+import broken_views
 import numpy as np
 import pytest
-from broken_games import BROKEN, CORRECT, Race, Tictactoe
+from sound_games import CORRECT, Race, SampledRace, Tictactoe
 
 import windrow
 from windrow.games.checking.fault import MAX_OF_A_KIND
@@ -19,6 +22,7 @@ from windrow.games.checking.values import compare, snapshot
 from windrow.testing import Fault, GameFaultsError, check_game, examine, find_faults
 
 FOLDER = Path(__file__).parent
+BROKEN = broken_states.broken | broken_moves.broken | broken_views.broken | broken_chance.broken
 
 
 def kinds(faults: list[Fault]) -> list[tuple[str, str]]:
@@ -28,7 +32,7 @@ def kinds(faults: list[Fault]) -> list[tuple[str, str]]:
 # --- Games that are right -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("game", [*CORRECT, broken_games.CommonGood], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [*CORRECT, broken_moves.CommonGood], ids=lambda game: game.__name__)
 def test_correct_games_are_clean(game: type) -> None:
     report = examine(game(), num_games=40)
     assert (report.faults, report.notes) == ([], [])
@@ -107,7 +111,7 @@ def test_whatever_a_game_raises_is_a_fault(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["chance_outcomes", "sample_outcome"])
 def test_whatever_chance_raises_is_a_fault(method: str) -> None:
-    class RaisingChance(Race if method == "chance_outcomes" else broken_games.SampledRace):
+    class RaisingChance(Race if method == "chance_outcomes" else SampledRace):
         def fail(self, *_: Any) -> Any:
             raise RuntimeError("no dice")
 
@@ -118,19 +122,19 @@ def test_whatever_chance_raises_is_a_fault(method: str) -> None:
 
 def test_another_object_of_the_game_must_be_the_same_game() -> None:
     """A hash with a salt of the object's own: found if the game is known by name, so that it can be made again."""
-    target = f"{FOLDER / 'broken_games.py'}:SaltedHash"
+    target = f"{FOLDER / 'broken_views.py'}:SaltedHash"
     assert set(kinds(find_faults(target, num_games=2))) == {("hash", "hash")}
-    assert find_faults(broken_games.SaltedHash(), num_games=2) == []
+    assert find_faults(broken_views.SaltedHash(), num_games=2) == []
 
 
 @pytest.mark.parametrize(
     ("game", "kind", "method", "words"),
     [
-        (broken_games.WinnerFirst, "returns", "returns", "player 0 won all"),
-        (broken_games.LastMoverLoses, "returns", "returns", "whoever made the last move lost all"),
-        (broken_games.OneBuffer, "observation", "observe", "new array"),
-        (broken_games.ShortHash, "hash", "hash", "bits at most"),
-        (broken_games.FixedDice, "chance", "sample_outcome", "same outcome for all seeds"),
+        (broken_moves.WinnerFirst, "returns", "returns", "player 0 won all"),
+        (broken_moves.LastMoverLoses, "returns", "returns", "whoever made the last move lost all"),
+        (broken_views.OneBuffer, "observation", "observe", "new array"),
+        (broken_views.ShortHash, "hash", "hash", "bits at most"),
+        (broken_chance.FixedDice, "chance", "sample_outcome", "same outcome for all seeds"),
     ],
 )
 def test_what_is_only_strange_is_a_note(game: type, kind: str, method: str, words: str) -> None:
@@ -179,7 +183,7 @@ def test_symmetries_that_cannot_be_tried_are_a_note() -> None:
 
 def test_a_fault_shows_how_to_see_it_again() -> None:
     """Square 4 after square 0: the moves by number and name, and code that raises the same."""
-    faults = find_faults(broken_games.ForbiddenMove(), num_games=20)
+    faults = find_faults(broken_moves.ForbiddenMove(), num_games=20)
     fault = faults[0]
     assert fault.seen == "raised ValueError: the centre is taken"
     assert fault.moves[0] == 0 or 0 in fault.moves[::2]
@@ -201,20 +205,20 @@ def test_snippets_run(game: type) -> None:
 
 
 def test_only_the_first_few_of_a_kind_are_kept() -> None:
-    report = examine(broken_games.Descending(), num_games=10)
+    report = examine(broken_moves.Descending(), num_games=10)
     assert len(report.faults) == MAX_OF_A_KIND
     assert report.counts["legality", "legal_actions"] == report.num_faults > 50
 
 
 def test_equal_seeds_find_equal_faults() -> None:
-    game = broken_games.Collisions()
+    game = broken_views.Collisions()
     assert find_faults(game, num_games=20, seed=3) == find_faults(game, num_games=20, seed=3)
     assert find_faults(game, num_games=20, seed=3) != find_faults(game, num_games=20, seed=4)
 
 
 def test_check_game_raises_with_all_faults() -> None:
     with pytest.raises(GameFaultsError, match="do not sum to zero") as caught:
-        check_game(broken_games.BothWin(), num_games=5)
+        check_game(broken_moves.BothWin(), num_games=5)
     assert isinstance(caught.value, AssertionError)
     assert len(caught.value.faults) == 3
     assert "has 3 faults" in str(caught.value) and "to see it again" in str(caught.value)
@@ -224,7 +228,7 @@ def test_progress_and_the_end_of_endless_games() -> None:
     calls: list[tuple[int, int]] = []
     find_faults(Tictactoe(), num_games=4, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    report = examine(broken_games.Endless(), num_games=100, max_plies=50)
+    report = examine(broken_moves.Endless(), num_games=100, max_plies=50)
     assert report.num_games == 3  # no point in more
     assert len(report.faults[0].moves) == 50
 
