@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -127,6 +129,50 @@ def test_weights_are_live():
         net.policy.bias += 1.0
     second = evaluator.evaluate(rows())[0]
     np.testing.assert_allclose(second, first + 1.0, atol=1e-5)
+
+
+def new_weights(net: Any) -> dict[str, Any]:
+    return {name: torch.rand_like(weight, dtype=torch.float32) for name, weight in net.state_dict().items()}
+
+
+def assign_twice(net: Any) -> None:
+    """The second ones may lie where the first ones, by now gone, took the place of those before."""
+    for _ in range(2):
+        net.load_state_dict(new_weights(net), assign=True)
+
+
+CHANGES: dict[str, Any] = {
+    "a step of an optimizer": lambda net: torch.optim.SGD(net.parameters(), 0.1).step(
+        lambda: net(torch.from_numpy(rows(1)))[0].sum().backward()
+    ),
+    "a checkpoint": lambda net: net.load_state_dict(new_weights(net)),
+    "a checkpoint of tensors": lambda net: net.load_state_dict(new_weights(net), assign=True),
+    "two of them": assign_twice,
+    "one vector": lambda net: torch.nn.utils.vector_to_parameters(torch.rand(10_000), net.parameters()),
+    "another precision": lambda net: net.double(),
+    "other data": lambda net: setattr(net.policy.bias, "data", torch.rand(7)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_weights_are_another_version(change: str):
+    net = SmallNet()
+    evaluator = TorchEvaluator(net, device="cpu")
+    before = evaluator.version
+    assert evaluator.version == before
+    CHANGES[change](net)
+    assert evaluator.version > before
+    assert evaluator.version == evaluator.version
+
+
+def test_a_copy_counts_its_own_weights():
+    evaluator = TorchEvaluator(SmallNet(), device="cpu")
+    assert evaluator.version >= 0
+    copied = pickle.loads(pickle.dumps(evaluator))
+    before = copied.version
+    copied.module.load_state_dict(new_weights(copied.module))
+    assert copied.version > before
+    assert copy.deepcopy(evaluator).version >= 0
 
 
 def test_a_search_can_be_between_training_steps():

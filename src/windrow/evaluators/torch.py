@@ -8,6 +8,7 @@ sees.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
@@ -50,17 +51,20 @@ class TorchEvaluator(Evaluator):
         self.dtype = dtype
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self._version = 0
-        self._weights: list[tuple[int, int]] = []
+        self._weights: list[_Seen] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_weights": []}  # what was seen here is not what a copy has
 
     @property
     def version(self) -> int:
-        """Counts up whenever it is read after a weight has changed, so that a cache does not serve old answers."""
-        tensors = chain(self.module.parameters(), self.module.buffers())
-        # PyTorch counts the changes of a tensor; one that was replaced is another object. Tensors made in inference
-        # mode are not counted, and not changed either.
-        weights = [(id(tensor), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
-        if weights != self._weights:
-            self._weights = weights
+        """Counts up whenever it is read after a weight has changed, so that a cache does not serve old answers.
+
+        What is written into the `.data` of a weight PyTorch does not count: change weights under `torch.no_grad()`.
+        """
+        tensors = list(chain(self.module.parameters(), self.module.buffers()))
+        if len(tensors) != len(self._weights) or not all(map(_Seen.is_still, self._weights, tensors)):
+            self._weights = [_Seen(tensor) for tensor in tensors]
             self._version += 1
         return self._version
 
@@ -114,6 +118,27 @@ class TorchEvaluator(Evaluator):
 
     def _precision(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.dtype in (None, torch.float32) else torch.autocast(self.device.type, self.dtype)
+
+
+class _Seen:
+    """A weight as it was when it was looked at."""
+
+    __slots__ = ("_changes", "_place", "_tensor")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        # Not its id, which the next tensor may have once this one is gone.
+        self._tensor = weakref.ref(tensor)
+        self._place, self._changes = tensor.data_ptr(), _num_changes(tensor)
+
+    def is_still(self, tensor: torch.Tensor) -> bool:
+        """Whether `tensor` is the same, with the same memory, and unchanged."""
+        is_same = self._tensor() is tensor and self._place == tensor.data_ptr()
+        return is_same and self._changes == _num_changes(tensor)
+
+
+def _num_changes(tensor: torch.Tensor) -> int:
+    """PyTorch counts the changes of a tensor, but for those made in inference mode, which are not changed either."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 class _OnGpu:
