@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -419,4 +421,39 @@ def test_an_asynchronous_evaluator_that_fails_late():
     assert isinstance(caught.value.__cause__, Trouble)
     assert in_flight(search) == 0
     assert all(result.visits.sum() >= 50 for result in search.run())
+    evaluator.close()
+
+
+@pytest.mark.parametrize("is_submitted", [True, False])
+def test_pieces_of_a_batch_that_failed_are_waited_for(is_submitted: bool):
+    """Calls of the evaluator are no larger than `max_batch`; when one fails the others are still at work."""
+    game, positions = openings(1)
+    inner, numbers, busy = HashEvaluator(1).bind(game), itertools.count(), list[int]()
+
+    def slow(observations: Any) -> Any:
+        busy.append(number := next(numbers))
+        time.sleep(0.05)
+        busy.remove(number)
+        return inner.evaluate(observations)
+
+    class Failing(ThreadedEvaluator):
+        num_calls = 0
+
+        def submit(self, observations: Any) -> Any:
+            self.num_calls += 1
+            if self.num_calls != 3:
+                return super().submit(observations)
+            if is_submitted:
+                lost: Future[Any] = Future()
+                lost.set_exception(Trouble("lost"))
+                return lost
+            raise Trouble("refused")
+
+    evaluator = Failing(from_function(slow, batched=True), num_threads=8)
+    config = SearchConfig(engine="batched", num_simulations=50, leaves_per_tree=8, max_batch=1, on_collision="share")
+    search = Search(game, evaluator, config)
+    with pytest.raises(EvaluatorError, match="Trouble"):
+        search.run(positions[0])
+    assert busy == []
+    assert in_flight(search) == 0
     evaluator.close()

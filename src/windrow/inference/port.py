@@ -24,6 +24,7 @@ from windrow.evaluators.protocol import (
     version_of,
 )
 from windrow.games.protocol import Shape
+from windrow.inference.halting import Halted
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 Ticket: TypeAlias = "list[tuple[Pending, int]]"
@@ -116,8 +117,15 @@ class EvaluatorPort:
         try:
             if self._max_batch is None or num_rows <= self._max_batch:
                 return [self._call(rows, num_rows)]
-            pieces = [slice(first, first + self._max_batch) for first in range(0, num_rows, self._max_batch)]
-            return [self._call(_slice(rows, piece), min(piece.stop, num_rows) - piece.start) for piece in pieces]
+            ticket: Ticket = []
+            try:
+                for first in range(0, num_rows, self._max_batch):
+                    last = min(first + self._max_batch, num_rows)
+                    ticket.append(self._call(_slice(rows, slice(first, last)), last - first))
+            except BaseException:
+                settle(ticket)
+                raise
+            return ticket
         finally:
             self.seconds += perf_counter() - start
 
@@ -137,7 +145,13 @@ class EvaluatorPort:
         """Wait for an answer: logits [K, A] and values [K] or [K, players], float32 and contiguous."""
         if len(ticket) == 1:
             return self._receive_piece(*ticket[0])
-        pieces = [self._receive_piece(*piece) for piece in ticket]
+        pieces: list[tuple[FloatArray, FloatArray]] = []
+        try:
+            for piece in ticket:
+                pieces.append(self._receive_piece(*piece))  # noqa: PERF401 - one after another, to know how many came
+        except BaseException:
+            settle(ticket[len(pieces) + 1 :])
+            raise
         return np.concatenate([logits for logits, _ in pieces]), np.concatenate([values for _, values in pieces])
 
     def _receive_piece(self, pending: Pending, num_rows: int) -> tuple[FloatArray, FloatArray]:
@@ -186,6 +200,15 @@ class EvaluatorPort:
                 f" and A = {self._num_actions} actions)"
             )
         return np.ascontiguousarray(array)
+
+
+def settle(ticket: Ticket) -> None:
+    """Let an evaluator finish what was cancelled; what it would have answered no longer matters."""
+    for pending, _ in ticket:
+        try:
+            pending.result()
+        except (Exception, Halted):  # noqa: PERF203 - what ended the search is the one thing to report
+            continue
 
 
 def _is_ready(array: npt.NDArray[Any]) -> bool:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from windrow import _core
-from windrow.inference.halting import Halted
-from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket, settle
 
 
 @dataclass(slots=True)
@@ -66,13 +65,4 @@ class Session:
             if not is_finished:
                 port.discard_buffers()
             for _, _, ticket in out:
-                _settle(ticket)
-
-
-def _settle(ticket: Ticket) -> None:
-    """Let an evaluator finish a batch that was cancelled; what it would have answered no longer matters."""
-    for pending, _ in ticket:
-        try:
-            pending.result()
-        except (Exception, Halted):  # noqa: PERF203 - what ended the search is the one thing to report
-            continue
+                settle(ticket)
