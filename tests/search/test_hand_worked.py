@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from search_cases import Recorder, walk
 
-from windrow import Search, SearchConfig, evaluators, make_game
+from windrow import ConfigError, Search, SearchConfig, evaluators, make_game
 
 GAME = make_game("connect4", columns=3)
 LOGITS = [math.log(5), math.log(3), math.log(2)]
@@ -405,6 +405,14 @@ def test_the_configs_temperature_is_the_policys(temperature: float):
     search = search_of({}, leaves_per_tree=1, num_simulations=5, temperature=temperature)
     result = search.run(GAME.initial_state())
     assert result.policy.tolist() == result.policy_at(temperature).tolist()
+
+
+@pytest.mark.parametrize("temperature", [-1.0, float("nan"), float("inf")])
+def test_a_temperature_that_cannot_be(temperature: float):
+    """An infinite one would give illegal actions their share too."""
+    result = search_of({}, leaves_per_tree=1, num_simulations=5).run(GAME.initial_state())
+    with pytest.raises(ConfigError, match="temperature"):
+        result.policy_at(temperature)
 
 
 def test_temperature_zero_breaks_a_tie_towards_the_lowest_action():

@@ -406,3 +406,11 @@ def test_a_run_with_impossible_limits(changes: dict[str, Any]):
     with pytest.raises(ConfigError, match=next(iter(changes))):
         search.run(GAME.initial_state(), **changes)
     assert search.run(GAME.initial_state(), num_simulations=4).visits.sum() == 4
+
+
+@pytest.mark.parametrize("interval_s", [-1.0, float("nan")])
+def test_a_stream_with_an_impossible_interval(interval_s: float):
+    search = Search(GAME, UniformEvaluator())
+    with pytest.raises(ConfigError, match="interval_s"):
+        search.stream(GAME.initial_state(), interval_s=interval_s)
+    assert search.run(GAME.initial_state(), num_simulations=4).visits.sum() == 4

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from windrow.errors import ConfigError
 from windrow.numerics import Purpose, Stream
 from windrow.search.stats import SearchStats
 
@@ -78,6 +80,8 @@ class SearchResult:
 
     def policy_at(self, temperature: float) -> FloatArray:
         """The policy at another temperature; 0 puts everything on the best action."""
+        if not 0 <= temperature < inf:
+            raise ConfigError(f"temperature must be 0 or more, and finite, not {temperature!r}")
         if temperature == 0:
             policy = np.zeros_like(self.prior)
             policy[self.best_action] = 1

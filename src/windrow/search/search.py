@@ -164,6 +164,8 @@ class Search:
 
         Partial results have `stats.stopped_by == "running"`. `stop` ends the search; leaving the loop does too.
         """
+        if not interval_s >= 0:
+            raise ConfigError(f"interval_s must be 0 seconds or more, not {interval_s!r}")
         return self._search(states, num_simulations, time_limit_s, interval_s=interval_s)
 
     def stop(self) -> None:
