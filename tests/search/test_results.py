@@ -369,6 +369,11 @@ def test_auto_chooses_and_says_why(settings: dict[str, Any], num_trees: int, eng
     assert "tree" in stats.engine_reason
 
 
+def test_trees_of_one_root_have_a_sixteenth_of_their_shares_in_flight():
+    config = SearchConfig(engine="batched", num_simulations=400, trees_per_root=4, dirichlet_fraction=0.25)
+    assert Search(GAME, UniformEvaluator(), config).run(GAME.initial_state()).stats.leaves_per_tree == 6
+
+
 def test_auto_chooses_anew_for_another_number_of_trees():
     search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=3))
     assert search.run(GAME.initial_state()).stats.engine == "batched"

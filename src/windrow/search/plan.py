@@ -115,9 +115,9 @@ def _num_threads(num_trees: int, *, leaves_cores: bool) -> int:
 def _safe_leaves(config: SearchConfig) -> int:
     """Leaves in flight that cost next to no strength (docs/price-of-batching.md), 2 to 64.
 
-    A sixteenth of the budget where collisions are skipped; a hundredth where leaves are shared.
+    A sixteenth of a tree's budget where collisions are skipped; a hundredth where leaves are shared.
     """
     if config.num_simulations is None:
         return 32 if config.on_collision == "skip" else 16
     of_budget = 16 if config.on_collision == "skip" else 100
-    return max(2, min(64, config.num_simulations // of_budget))
+    return max(2, min(64, config.num_simulations // config.trees_per_root // of_budget))
