@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from concurrent.futures import Future
@@ -428,32 +427,32 @@ def test_an_asynchronous_evaluator_that_fails_late():
 def test_pieces_of_a_batch_that_failed_are_waited_for(is_submitted: bool):
     """Calls of the evaluator are no larger than `max_batch`; when one fails the others are still at work."""
     game, positions = openings(1)
-    inner, numbers, busy = HashEvaluator(1).bind(game), itertools.count(), list[int]()
+    inner = HashEvaluator(1).bind(game)
 
     def slow(observations: Any) -> Any:
-        busy.append(number := next(numbers))
         time.sleep(0.05)
-        busy.remove(number)
         return inner.evaluate(observations)
 
     class Failing(ThreadedEvaluator):
         num_calls = 0
 
         def submit(self, observations: Any) -> Any:
+            """The root is the first call; of the round that follows, the first piece is lost or the third refused."""
             self.num_calls += 1
-            if self.num_calls != 3:
-                return super().submit(observations)
-            if is_submitted:
+            if self.num_calls == 2 and is_submitted:
                 lost: Future[Any] = Future()
                 lost.set_exception(Trouble("lost"))
                 return lost
-            raise Trouble("refused")
+            if self.num_calls == 4 and not is_submitted:
+                raise Trouble("refused")
+            return super().submit(observations)
 
     evaluator = Failing(from_function(slow, batched=True), num_threads=8)
     config = SearchConfig(engine="batched", num_simulations=50, leaves_per_tree=8, max_batch=1, on_collision="share")
     search = Search(game, evaluator, config)
     with pytest.raises(EvaluatorError, match="Trouble"):
         search.run(positions[0])
-    assert busy == []
+    assert evaluator.most_out > 1
+    assert all(future.done() for future in evaluator._out)
     assert in_flight(search) == 0
     evaluator.close()
