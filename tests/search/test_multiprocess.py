@@ -47,6 +47,18 @@ GAMES = {
 }
 
 
+def test_a_round_much_larger_than_a_call() -> None:
+    """The evaluator is called with one row at a time, but a worker asks about its round of a hundred at once."""
+    game = make_game("gomoku", size=12)
+    config = SearchConfig(num_simulations=300, leaves_per_tree=100, max_batch=1, engine="vectorized")
+    with Search(game, UniformEvaluator(), config) as plain:
+        want = plain.run([game.initial_state()] * 2)
+    with Search(game, UniformEvaluator(), config.replace(engine="multiprocess", num_workers=1)) as search:
+        got = search.run([game.initial_state()] * 2)
+        compare(got, want)
+        assert got[0].stats.nn_batches == got[0].stats.nn_positions == want[0].stats.nn_positions
+
+
 @pytest.mark.parametrize(
     ("name", "num_leaves"), [*((name, 4) for name in GAMES), ("connect4", 1), ("plain tictactoe", 1), ("pig", 1)]
 )

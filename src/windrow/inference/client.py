@@ -68,6 +68,9 @@ class InferenceClient(Evaluator):
         pipeline: batches best out at once.
     """
 
+    divides_batches = True
+    """The server does: a question may have more rows than one call of its evaluator."""
+
     def __init__(self, channel: Channel, model: str | None = None, *, pipeline: int = 2) -> None:
         self._channel = channel
         models = channel.facts.models

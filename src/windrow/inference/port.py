@@ -77,7 +77,8 @@ class EvaluatorPort:
         self.reads_plain_memory = not isinstance(bound, Pipelined)
         """Whether it reads observations wherever they are, and not best from memory of its own."""
         self._shapes = game.observation
-        self._max_batch = max_batch
+        # Who asks a server leaves it to that: it would be as many questions, of which only so many may be out.
+        self._max_batch = None if getattr(bound, "divides_batches", False) else max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
         self._allocate = bound.allocate if isinstance(bound, Pipelined) else _allocate
         self._buffers: list[ObservationBuffer] = []
