@@ -27,10 +27,10 @@ from report import print_table
 from windrow import Search, SearchConfig, make_game
 from windrow.evaluators import RolloutEvaluator, load
 from windrow.inference import InferenceFleet, connect
-from windrow.play.solved import PHASES, SolvedPosition, solved_positions
+from windrow.play.solved import PHASES, SolvedPosition, phase_of, solved_positions
 from windrow.play.solver import Connect4Solver
 from windrow.play.solver_book import mirror_key
-from windrow.play.solver_data import _play_game
+from windrow.play.solver_data import draw_positions
 
 GAME = make_game("connect4")
 NUM_SIMULATIONS = 400
@@ -39,24 +39,15 @@ RAY = {"ray, share": {**OUT, "on_collision": "share"}, "ray, skip": {**OUT, "on_
 TABLE_BYTES = 256 << 20
 
 
-def draw_positions(per_phase: int, seed: int) -> list[SolvedPosition]:
+def more_positions(per_phase: int, seed: int) -> list[SolvedPosition]:
     """More positions like the fixed ones, and none of those; by phase."""
-    draw, solver = random.Random(seed), Connect4Solver(GAME, TABLE_BYTES)
     seen = {mirror_key(position.state) for position in solved_positions(GAME)}
-    found: list[list[SolvedPosition]] = [[] for _ in PHASES]
-    while any(len(some) < per_phase for some in found):
-        wanted = {draw.randint(*PHASES[phase]): phase for phase, some in enumerate(found) if len(some) < per_phase}
-        for state, moves in _play_game(solver, draw):
-            phase = wanted.get(len(moves))
-            if phase is None or mirror_key(state) in seen:
-                continue
-            results = solver.results(state)
-            if len(set(results.values())) > 1:
-                seen.add(mirror_key(state))
-                name = f"{PHASES[phase][0]}-{PHASES[phase][1]}"
-                found[phase].append(SolvedPosition(state, name, results))
-        tell("positions", sum(map(len, found)), per_phase * len(PHASES))
-    return [position for some in found for position in some]
+    found: dict[str, list[SolvedPosition]] = {phase_of(first): [] for first, _ in PHASES}
+    drawn = draw_positions(Connect4Solver(GAME, TABLE_BYTES), random.Random(seed), per_phase, seen=seen)
+    for count, (position, _) in enumerate(drawn, 1):
+        found[position.phase].append(position)
+        tell("positions", count, per_phase * len(PHASES))
+    return [position for some in found.values() for position in some]
 
 
 def tell(what: str, done: int, whole: int) -> None:
@@ -102,7 +93,7 @@ def main() -> None:
     parser.add_argument("--backend", default="torch", help="that evaluates the network (openvino is quicker)")
     parser.add_argument("--seed", type=int, default=2, help="of the drawing")
     arguments = parser.parse_args()
-    positions = [*solved_positions(GAME), *draw_positions(arguments.more, arguments.seed)]
+    positions = [*solved_positions(GAME), *more_positions(arguments.more, arguments.seed)]
     make: Callable[[], Any] = lambda: RolloutEvaluator(4)  # noqa: E731 - so that it is pickled by value
     if arguments.run:
         run, backend = Path(arguments.run).resolve(), arguments.backend

@@ -109,6 +109,11 @@ class SolvedScore:
         return "\n".join(rows)
 
 
+def phase_of(stones: int) -> str:
+    """What a phase with so many stones on the board is called; some phase has them."""
+    return next(f"{first}-{last}" for first, last in PHASES if first <= stones <= last)
+
+
 def solved_positions(game: CoreGame) -> list[SolvedPosition]:
     """The fixed set, by phase; for Connect-4 with 6 rows and 7 columns only.
 
@@ -154,8 +159,4 @@ def _from_line(line: str) -> SolvedPosition:
     moves, marks = line.split()
     state = usual_game().state_from_moves(moves)
     results = {action: _RESULTS[mark] for action, mark in enumerate(marks) if mark != "."}
-    return SolvedPosition(state, _phase_of(len(moves)), results)
-
-
-def _phase_of(stones: int) -> str:
-    return next(f"{first}-{last}" for first, last in PHASES if first <= stones <= last)
+    return SolvedPosition(state, phase_of(len(moves)), results)

@@ -18,7 +18,7 @@ from windrow import _core
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.play import solved, solver_book
-from windrow.play.solved import MARKS, PER_PHASE, PHASES, solved_positions
+from windrow.play.solved import MARKS, PER_PHASE, PHASES, SolvedPosition, phase_of, solved_positions
 from windrow.play.solver import Connect4Solver
 from windrow.play.solver_book import DEPTH, mirror_key, usual_game
 
@@ -28,24 +28,35 @@ BOOK_MEMORY = 1 << 29
 
 def write_positions(path: Path) -> None:
     """The solved positions of `windrow.play.solved`."""
-    draw = random.Random(1)
-    game = usual_game()
-    solver = Connect4Solver(game, 256 << 20)
-    seen: set[bytes] = set()
-    lines: list[list[str]] = [[] for _ in PHASES]
-    while any(len(found) < PER_PHASE for found in lines):
+    lines: dict[str, list[str]] = {phase_of(first): [] for first, _ in PHASES}
+    solver = Connect4Solver(usual_game(), 256 << 20)
+    for position, moves in draw_positions(solver, random.Random(1), PER_PHASE, seen=set()):
+        lines[position.phase].append(_to_line(moves, position.results))
+        print("\r", *map(len, lines.values()), end="", file=sys.stderr)
+    path.write_text("".join(line for found in lines.values() for line in found), encoding="utf-8")
+
+
+def draw_positions(
+    solver: Connect4Solver, draw: random.Random, per_phase: int, *, seen: set[bytes]
+) -> Iterator[tuple[SolvedPosition, str]]:
+    """Positions in which a wrong move is possible, so many of each phase, and the moves that lead to them.
+
+    They come from games that are played meanwhile. None comes twice, and none whose `mirror_key` is among `seen`, to
+    which their keys are added.
+    """
+    counts = [0] * len(PHASES)
+    while min(counts) < per_phase:
         # Of a game at most one position of each phase is taken.
-        wanted = {draw.randint(*PHASES[phase]): found for phase, found in enumerate(lines) if len(found) < PER_PHASE}
+        wanted = {draw.randint(*PHASES[phase]): phase for phase, count in enumerate(counts) if count < per_phase}
         for state, moves in _play_game(solver, draw):
-            found = wanted.get(len(moves))
-            if found is None or mirror_key(state) in seen:
+            phase = wanted.get(len(moves))
+            if phase is None or mirror_key(state) in seen:
                 continue
             results = solver.results(state)
             if len(set(results.values())) > 1:
                 seen.add(mirror_key(state))
-                found.append(_to_line(moves, results))
-        print("\r", *(len(found) for found in lines), end="", file=sys.stderr)
-    path.write_text("".join(line for found in lines for line in found), encoding="utf-8")
+                counts[phase] += 1
+                yield SolvedPosition(state, phase_of(len(moves)), results), moves
 
 
 def _play_game(solver: Connect4Solver, draw: random.Random) -> Iterator[tuple[State, str]]:
