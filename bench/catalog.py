@@ -76,7 +76,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "cuda_search": Benchmark(what="trees on the CPU, the network on the GPU", about_s=60, needs=("a GPU",)),
     "ray_engine": Benchmark(what="the Ray engine", about_s=300, needs=("torch", "Ray")),
     "scaling": Benchmark(what="what a cluster would reach", about_s=60, needs=("torch", "Ray")),
-    "protocols": Benchmark(what="Gomocup and analysis over pipes", about_s=200, needs=("torch",)),
+    "analysis_queries": Benchmark(what="overlapping queries of the analysis protocol", about_s=60, needs=("torch",)),
+    "gomocup": Benchmark(what="move times of the Gomocup protocol", about_s=150),
     "web": Benchmark(what="the board page", about_s=60, needs=("FastAPI",)),
 }
 
@@ -109,7 +110,7 @@ SUITES: Mapping[str, Suite] = {
     "training": Suite(what="how strong three minutes of training make a player", benchmarks=("training",)),
     "services": Suite(
         what="Ray, the protocols and the page",
-        benchmarks=("ray_engine", "scaling", "protocols", "web"),
+        benchmarks=("ray_engine", "scaling", "analysis_queries", "gomocup", "web"),
     ),
 }
 
