@@ -28,7 +28,7 @@ from price_cases import CURVE, LEAVES, SIMULATIONS, match_panels, solver_cases
 from price_matches import balanced_openings, measure_matches
 from price_players import Trained
 from price_positions import read_positions
-from price_rows import write_rows
+from price_rows import make_results, write_results
 from price_solver import measure_solver
 
 from windrow import make_game
@@ -117,7 +117,7 @@ def main() -> None:
         trained.close()
         del trained
     if arguments.rows is not None:
-        write_rows(raw, arguments.rows)
+        write_results(make_results(raw), arguments.rows)
     print(f"\n{perf_counter() - start:.0f} s in all; {arguments.out} has what was counted")
 
 

@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 def page_parts(results: Mapping[str, Any]) -> dict[str, str]:
     """By marker, what the page says between its two ends."""
     games = [game for game in TITLES if any(row["game"] == game for row in results["rows"])]
-    parts = {"source": source_table(results["source"]), "gain": gain_table(results["rows"], games)}
+    parts = {"source": source_table(results["sources"]), "gain": gain_table(results["rows"], games)}
     for game in games:
         rows = [row for row in results["rows"] if row["game"] == game]
         for word, rule in {"skip": RULES[0], "share": ("visits", "share")}.items():
@@ -51,11 +51,15 @@ def fill_page(text: str, parts: Mapping[str, str]) -> str:
     return text
 
 
-def source_table(source: Mapping[str, Any]) -> str:
-    """Where the figures come from."""
-    rows = [*source["machine"].items(), ("command", f"`{source['command']}`")]
-    rows += [(f"network of {TITLES.get(name, name)}", label) for name, label in source["networks"].items()]
-    return make_table(("", ""), [(name, str(fact)) for name, fact in rows if fact != "not installed"])
+def source_table(sources: Mapping[str, Mapping[str, Any]]) -> str:
+    """Where the figures come from: a column per game."""
+    games = [game for game in TITLES if game in sources]
+    facts = {game: {**sources[game]["machine"], "network": sources[game]["network"]} for game in games}
+    names = dict.fromkeys(name for game in games for name in facts[game])
+    rows = [(name, *(str(facts[game].get(name, "")) for game in games)) for name in names]
+    shown = [row for row in rows if set(row[1:]) != {"not installed"}]
+    commands = {f"`{sources[game]['command']}`": None for game in games}
+    return "\n\n".join([make_table(("", *(TITLES[game] for game in games)), shown), *commands])
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:

@@ -2,6 +2,7 @@
 
     python bench/price_rows.py price_raw.json     # writes src/windrow/play/data/price_of_batching.json
     python bench/price_rows.py price_raw.json calls.json     # what the first file lacks is taken from the others
+    python bench/price_rows.py price_raw.json --keep         # games that are not in it stay as they were
 
 `windrow tune` reads the rows, `bench/price_report.py` draws and prints them.
 """
@@ -53,13 +54,36 @@ def make_results(raw: Mapping[str, Any]) -> dict[str, Any]:
         elif found is not None:
             row["rows_per_call"] = round(found["rows"] / found["calls"], 2)
             row["simulations_per_call"] = round(found["simulations"] / found["calls"], 2)
-    return {"source": raw["source"], "rows": rows, "one_leaf": one_leaf_rows}
+    sources = {name: _source(raw, name) for name in raw["networks"]}
+    return {"sources": sources, "rows": rows, "one_leaf": one_leaf_rows}
+
+
+def _source(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """How the figures of one game came about."""
+    source = {key: value for key, value in raw["source"].items() if key != "networks"}
+    return {**source, "network": raw["source"].get("networks", {}).get(name, "")}
+
+
+def keep_others(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The results, with those of games that only an earlier file has."""
+    kept = {name: source for name, source in before["sources"].items() if name not in results["sources"]}
+    return {
+        "sources": {**kept, **results["sources"]},
+        **{
+            part: [*(row for row in before[part] if row["game"] in kept), *results[part]]
+            for part in ("rows", "one_leaf")
+        },
+    }
 
 
 def merge(raws: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The first, with what only the others have. A part that was begun and has nothing yet counts as missing."""
     whole = raws[0]
     for raw in raws[1:]:
+        networks = whole["source"].setdefault("networks", {})
+        networks.update(
+            {name: label for name, label in raw["source"].get("networks", {}).items() if name not in networks}
+        )
         for name, part in raw["networks"].items():
             own = whole["networks"].setdefault(name, part)
             for key, value in part.items():
@@ -67,15 +91,13 @@ def merge(raws: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def write_rows(raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Write the results, a row a line, and return them."""
-    results = make_results(raw)
-    parts = [f' "source": {json.dumps(results["source"], indent=2).replace(chr(10), chr(10) + " ")}']
+def write_results(results: Mapping[str, Any], path: Path) -> None:
+    """A row a line."""
+    parts = [f' "sources": {json.dumps(results["sources"], indent=2).replace(chr(10), chr(10) + " ")}']
     for name in ("rows", "one_leaf"):
         lines = ",\n".join(f"  {json.dumps(row)}" for row in results[name])
         parts.append(f' "{name}": [\n{lines}\n ]')
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-    return results
 
 
 def _cases() -> Iterator[Case]:
@@ -235,9 +257,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("raw", type=Path, nargs="+", help="what bench/price.py has written")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="the package's own data by default")
+    parser.add_argument("--keep", action="store_true", help="keep the games of the file that are not measured here")
     arguments = parser.parse_args()
-    raw = merge([json.loads(path.read_text(encoding="utf-8")) for path in arguments.raw])
-    results = write_rows(raw, arguments.out)
+    results = make_results(merge([json.loads(path.read_text(encoding="utf-8")) for path in arguments.raw]))
+    if arguments.keep:
+        results = keep_others(results, json.loads(arguments.out.read_text(encoding="utf-8")))
+    write_results(results, arguments.out)
     print(f"{len(results['rows'])} rows in {arguments.out}")
 
 

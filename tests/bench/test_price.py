@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,12 +157,33 @@ def test_hard_positions_are_what_they_say() -> None:
 def test_what_a_file_lacks_comes_from_the_others() -> None:
     from price_rows import merge
 
-    measured = {"networks": {"othello": {"points": {"400": {"400/visits/skip/2": "2"}}, "calls": {}}}}
-    counted = {"networks": {"othello": {"points": {}, "calls": {"400/visits/skip/2": {"calls": 1, "rows": 2}}}}}
+    measured = {"source": {}, "networks": {"othello": {"points": {"400": {"400/visits/skip/2": "2"}}, "calls": {}}}}
+    counted = {
+        "source": {},
+        "networks": {"othello": {"points": {}, "calls": {"400/visits/skip/2": {"calls": 1, "rows": 2}}}},
+    }
     # Calls that were begun and never counted are no reason to leave out those of the second file.
     part = merge([measured, counted])["networks"]["othello"]
     assert part["calls"] == counted["networks"]["othello"]["calls"]
     assert part["points"] == {"400": {"400/visits/skip/2": "2"}}
+
+
+def test_games_that_are_not_measured_again_stay_as_they_were() -> None:
+    from price_rows import keep_others, make_results
+
+    def results(name: str, network: str, digits: str) -> dict[str, Any]:
+        points = {"200/visits/share/1": "1122", "400/visits/skip/8": digits}
+        source = {"command": network, "networks": {name: network}}
+        return make_results({"source": source, "networks": {name: {"points": {"400": points}}}})
+
+    before = keep_others(results("othello", "old", "2222"), results("gomoku9", "old", "2222"))
+    after = keep_others(results("gomoku9", "new", "4444"), before)
+    assert {name: source["network"] for name, source in after["sources"].items()} == {
+        "othello": "old",
+        "gomoku9": "new",
+    }
+    assert {row["game"]: row["score"] for row in after["rows"] if "score" in row} == {"othello": 0.5, "gomoku9": 1.0}
+    assert [row["game"] for row in after["one_leaf"]] == ["othello", "gomoku9"]
 
 
 def test_only_what_was_played_has_a_score() -> None:
