@@ -1,4 +1,4 @@
-"""The ray engine: what pipelining gives, what a second actor gives, what Ray costs on one machine, what strength costs.
+"""The ray engine: what pipelining gives, what a second actor gives, what Ray costs on one machine.
 
 Pipelining: the evaluator sleeps 10 ms a batch, whatever its size, as a device does that is bound by latency. With one
 batch of 64 out at a time (stop-and-wait) the trees wait for the actor and the actor for the trees. With eight out both
@@ -9,8 +9,7 @@ something to do.
 Local overhead: a ResNet in PyTorch, the same batches, evaluated in this process or by one actor on the same cores.
 Actors are as important to the system as this process, or what else runs on this machine would decide.
 
-Strength: on the solved positions of Connect-4, random games for an evaluator: the share of moves that keep the result,
-one leaf at a time against 16 out in four batches that come back as they like.
+What its leaves in flight cost in strength is `bench/ray_strength.py`'s to say, with a trained network.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable
-from math import sqrt
 from time import sleep
 from typing import Any
 
@@ -27,15 +25,13 @@ from openings import openings
 from report import Figure, number, print_table, run_alone
 
 from windrow import Search, SearchConfig, make_game
-from windrow.evaluators import RolloutEvaluator, Synchronous
+from windrow.evaluators import Synchronous
 from windrow.inference import BatchingPolicy, InferenceFleet, connect
-from windrow.play.solved import solved_positions
 from windrow.search import SearchStats
 
 TARGET_PIPELINING = 3.0  # of stop-and-wait
 TARGET_SECOND_ACTOR = 1.8  # of one
 TARGET_LOCAL = 0.8  # of the vectorized engine
-TARGET_STRENGTH = 1.0  # percentage points lost
 ROWS = 64
 LOCAL_ROWS = (64, 256)
 NUM_BATCHES = 6
@@ -186,47 +182,6 @@ def measure_local(num_turns: int) -> list[Figure]:
     return figures
 
 
-def measure_strength(num_seeds: int, *, is_quick: bool) -> list[Figure]:
-    """What 16 leaves out cost."""
-    game = make_game("connect4")
-    positions = solved_positions(game)[:: 40 if is_quick else 1]
-    out = {"engine": "ray", "max_batch": 4, "max_inflight_batches": 4}
-    kept: dict[str, list[float]] = {}
-    for name, settings in {
-        "sequential": {"engine": "sequential"},
-        "batched, 16 leaves": {"engine": "batched", "leaves_per_tree": 16},
-        "ray, 16 leaves out": {**out, "on_collision": "skip"},
-        "the same, shared collisions": {**out, "on_collision": "share"},
-    }.items():
-        for seed in range(num_seeds):
-            config = SearchConfig(num_simulations=400, **settings)
-            with Search(game, RolloutEvaluator(4, seed=seed), config) as search:
-                found = [search.run(position.state).best_action for position in positions]
-            pairs = zip(positions, found, strict=True)
-            kept.setdefault(name, []).extend(position.results[action] == position.value for position, action in pairs)
-    rows: list[tuple[str, ...]] = []
-    figures: list[Figure] = []
-    for name, shares in kept.items():
-        lost = [100 * (before - after) for before, after in zip(kept["sequential"], shares, strict=True)]
-        mean, error = statistics.mean(lost), statistics.stdev(lost) / sqrt(len(lost))
-        rows.append((name, f"{100 * statistics.mean(shares):.2f} %", f"{mean:.2f} +- {error:.2f}"))
-        if name in ("sequential", "batched, 16 leaves"):
-            continue
-        figures.append(
-            Figure(
-                name=f"strength lost: {name}",
-                value=mean,
-                unit="points",
-                at_most=TARGET_STRENGTH,
-                note=f"{len(lost)} pairs, standard error {error:.2f}",
-                is_unclear=abs(mean - TARGET_STRENGTH) < error,
-            )
-        )
-    title = f"400 simulations, {len(positions)} positions, {num_seeds} seeds"
-    print_table(title, ("search", "keeps the result", "points lost"), rows)
-    return figures
-
-
 def measure(is_quick: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     num_turns = 1 if is_quick else 7
@@ -234,7 +189,6 @@ def measure(is_quick: bool) -> list[Figure]:
         return [
             *measure_pipelining(num_turns),
             *measure_local(num_turns),
-            *measure_strength(1 if is_quick else 4, is_quick=is_quick),
         ]
 
 
