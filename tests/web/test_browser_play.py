@@ -37,6 +37,14 @@ def test_the_driver_of_the_browser_does_not_wait_for_ever(
         assert page.run("1 + 1") == 2
 
 
+def change(page: Page, name: str, value: object) -> None:
+    """Give a setting another value, as a person does."""
+    page.run(
+        f"(() => {{ const field = document.querySelector('[name={name}]'); field.value = {str(value)!r}; "
+        "field.dispatchEvent(new Event('change', {bubbles: true})) })()"
+    )
+
+
 def moves_of(page: Page) -> str:
     return page.run("document.body.dataset.moves")
 
@@ -66,8 +74,7 @@ def test_a_whole_game_of_gomoku_by_clicks(browser: Browser, gomoku: Served, scre
     with browser.open(gomoku.link, is_dark=True) as page:
         page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
         page.click("#settings summary")
-        page.run("document.querySelector('[name=a-strength]').value = 150")
-        page.run("document.querySelector('[name=a-strength]').dispatchEvent(new Event('change', {bubbles: true}))")
+        change(page, "a-strength", 150)
         for _ in range(41):
             page.wait(f"{TURN_OVER} || ({YOUR_TURN})")
             if page.run(TURN_OVER):
@@ -127,6 +134,26 @@ def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None
         other.run("location.hash = '#g=connect4&m=9'")
         other.wait("document.querySelector('#message').textContent.includes(\"'9'\")")
         assert other.run(PLY) == 7
+
+
+@pytest.mark.parametrize(
+    ("fragment", "words"),
+    [
+        ("#g=connect4&m=4444444", "move 7, '4'"),
+        ("#m=%zz", "is not the name of a move"),
+        ("#g=othello&m=c4", "a position of othello, but this page plays connect4"),
+        ("#g=connect4&m=" + "4" * 3000, "move 7, '4'"),
+    ],
+)
+def test_a_link_that_holds_no_position(browser: Browser, connect4: Served, fragment: str, words: str) -> None:
+    """The page says so in a few words, and has a board all the same."""
+    with browser.open(connect4.link + fragment) as page:
+        page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
+        said = page.run("document.querySelector('#message').innerText")
+        assert words in said and len(said) < 400 and ". . ." not in said
+        assert page.run("location.hash") == "#g=connect4&m="
+        page.click_cell(3, 0)
+        page.wait(f"{PLY} >= 1 && document.querySelector('#message').hidden")
 
 
 def test_everything_by_keys(browser: Browser, connect4: Served) -> None:
@@ -291,11 +318,26 @@ def test_the_link_with_a_token_opens_the_page(browser: Browser) -> None:
 def test_a_server_that_comes_back(browser: Browser) -> None:
     """The page says that there is no connection, tries again, and goes on where it was."""
     with ExitStack() as stack:
-        with serve("tictactoe") as served:
-            page = stack.enter_context(browser.open(f"{served.link}#g=tictactoe&m=b2a1", has_faults=True))
+        with serve("connect4") as served:
+            page = stack.enter_context(browser.open(f"{served.link}#g=connect4&m=44", has_faults=True))
             page.wait(f"{PLY} === 2 && {UPDATES} >= 1")
         page.wait("document.querySelector('#connection').textContent.startsWith('no connection')")
         before = page.run(UPDATES)
-        with serve("tictactoe", port=int(served.host.rpartition(":")[2])):
+        page.click_cell(6, 0)
+        page.wait("document.querySelector('#message').textContent.includes('no connection')")
+        port = int(served.host.rpartition(":")[2])
+        with serve("connect4", port=port):
             page.wait(f"document.body.dataset.connected === 'true' && {PLY} === 2 && {UPDATES} > {before}")
-            assert moves_of(page) == "b2a1"
+            assert moves_of(page) == "44" and page.run("document.querySelector('#message').hidden")
+            change(page, "a-unit", "seconds")
+            change(page, "a-strength", 300)
+            page.click_cell(6, 0)
+            page.wait(f"{PLY} === 3 && document.body.dataset.thinking === 'move'")
+        page.wait("document.body.dataset.thinking === ''")  # nobody thinks where there is nobody
+        with serve("connect4", port=port):
+            page.wait("document.body.dataset.thinking === 'move'")  # whoever was to move is again
+            page.click("#move-now")
+            page.wait(f"{PLY} === 4")
+        with serve("tictactoe", port=port):
+            page.wait("document.querySelector('h1').textContent.includes('tictactoe')")
+            page.wait("document.querySelector('#message').textContent.includes('a position of connect4')")

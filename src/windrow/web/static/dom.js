@@ -38,6 +38,15 @@ export const chance = value => (value + 1) / 2;
 
 export const signed = value => `${Math.round(100 * value) < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 
+// A text without its middle if it is longer than that.
+export const cut = (text, most) => text.length <= most ? text : `${text.slice(0, most / 2)} … ${text.slice(-most / 2)}`;
+
+// Whether the server is there; the page tries again by itself.
+export function showConnection(isOpen) {
+  $("#connection").textContent = isOpen ? "" : "no connection: trying again";
+  document.body.dataset.connected = isOpen;
+}
+
 export function download(name, kind, text) {
   const address = URL.createObjectURL(new Blob([text], { type: kind }));
   const link = el("a", { href: address, download: name });

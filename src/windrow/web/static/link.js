@@ -11,13 +11,15 @@ export class Link {
     this.open();
   }
 
+  get isOpen() { return this.socket.readyState === WebSocket.OPEN; }
+
   open() {
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = this.socket = new WebSocket(`${scheme}//${location.host}/socket`);
     socket.addEventListener("open", () => { this.delay = 250; this.changed(true); });
     socket.addEventListener("message", event => this.receive(JSON.parse(event.data)));
     socket.addEventListener("close", () => {
-      for (const { refuse } of this.waiting.values()) refuse(new Error("the connection was lost"));
+      for (const { refuse } of this.waiting.values()) refuse(new Error("The connection was lost."));
       this.waiting.clear();
       this.changed(false);
       setTimeout(() => this.open(), this.delay);
@@ -37,7 +39,7 @@ export class Link {
   ask(message) {
     const id = ++this.number;
     return new Promise((answer, refuse) => {
-      if (this.socket.readyState !== WebSocket.OPEN) { refuse(new Error("there is no connection")); return; }
+      if (!this.isOpen) { refuse(new Error("There is no connection to the server.")); return; }
       this.waiting.set(id, { answer, refuse });
       this.socket.send(JSON.stringify({ ...message, id }));
     });

@@ -4,7 +4,7 @@ import { Panel } from "./analysis.js";
 import { makeBoard } from "./boards.js";
 import { drawOdds } from "./chart.js";
 import { Controls } from "./controls.js";
-import { $, chance, download, el, percent, themeButton } from "./dom.js";
+import { $, chance, cut, download, el, percent, showConnection, themeButton } from "./dom.js";
 import { Explorer } from "./explorer.js";
 import { Link } from "./link.js";
 
@@ -26,18 +26,23 @@ let link, controls, explorer, boards = {}, pointed = null, isDrawing = false;
 
 // --- Asking the server -------------------------------------------------------------------------------------------
 
-async function go(message, { isPaused = false, keepsFuture = false } = {}) {
+// Whether the position could be had. note: what to say once it is there.
+async function go(message, { isPaused = false, keepsFuture = false, note = "" } = {}) {
   const turn = ++game.turn;
   game.thinking = {};
   let position;
   try {
     position = await link.ask(message);
   } catch (error) {
-    if (turn === game.turn) { say(error.message); if (game.position) next(); }
-    return;
+    if (turn !== game.turn || !link.isOpen && !game.position) return false;
+    if (!game.position) { goStart(error.message); return false; } // a board with a word about the link, not a word alone
+    say(error.message);
+    showAddress();
+    if (link.isOpen) next();
+    return false;
   }
-  if (turn !== game.turn) return;
-  say("");
+  if (turn !== game.turn) return false;
+  say(note);
   if (!keepsFuture) {
     const past = game.position ? game.position.moves : [];
     const isBack = position.moves.length < past.length && position.moves.every((move, index) => move === past[index]);
@@ -55,7 +60,10 @@ async function go(message, { isPaused = false, keepsFuture = false } = {}) {
   }
   render();
   next();
+  return true;
 }
+
+const goStart = note => go(note ? { type: "position", moves: [] } : { type: "position", text: game.welcome.start }, { note });
 
 const play = action => {
   const { position } = game;
@@ -152,6 +160,10 @@ function heard(message) {
 
 async function welcome(message) {
   const isFirst = game.welcome === null;
+  if (!isFirst && ["game", "options", "evaluators"].some(name => JSON.stringify(message[name]) !== JSON.stringify(game.welcome[name]))) {
+    location.reload(); // another server at the same address: nothing here fits it
+    return;
+  }
   game.welcome = message;
   if (isFirst) {
     $("#title").replaceChildren(`windrow · ${message.game} `, el("small", { text: Object.entries(message.options).map(([name, value]) => `${name} ${value}`).join(", ") }));
@@ -164,8 +176,9 @@ async function welcome(message) {
     for (const side of ["a", "b"]) await link.ask(controls.settingsOf(side));
   } catch (error) { say(error.message); }
   showPanels();
-  if (!isFirst && game.position) go({ type: "position", moves: game.position.moves }, { isPaused: true, keepsFuture: true });
-  else if (!openFragment()) go({ type: "position", text: message.start }, { isPaused: false });
+  // Whoever was to move when the connection was lost goes on.
+  if (!isFirst && game.position) go({ type: "position", moves: game.position.moves }, { isPaused: game.isPaused, keepsFuture: true });
+  else openFragment();
 }
 
 function update(message) {
@@ -238,11 +251,9 @@ function render() {
   showChoices();
   showHistory();
   showOdds();
-  const text = position.text;
-  $("#moves-text").value = text;
-  const fragment = `#g=${encodeURIComponent(game.welcome.game)}&m=${encodeURIComponent(text)}`;
-  if (location.hash !== fragment) history.replaceState(null, "", fragment);
-  Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: text });
+  $("#moves-text").value = position.text;
+  showAddress();
+  Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: position.text });
   explorer.positionChanged();
 }
 
@@ -377,13 +388,17 @@ async function showPreview() {
 
 function openFragment() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  if (!parts.has("m")) return false;
-  if (parts.has("g") && parts.get("g") !== game.welcome.game) {
-    say(`The link holds a position of ${parts.get("g")}, but this page plays ${game.welcome.game}.`);
-    return false;
-  }
-  go({ type: "position", text: parts.get("m") }, { isPaused: parts.get("m") !== "" });
-  return true;
+  const isOther = parts.has("g") && parts.get("g") !== game.welcome.game;
+  const note = isOther ? `The link holds a position of ${parts.get("g")}, but this page plays ${game.welcome.game}.` : "";
+  if (parts.has("m") && !isOther) go({ type: "position", text: parts.get("m") }, { isPaused: parts.get("m") !== "" });
+  else if (!game.position) goStart(note);
+  else { say(note); showAddress(); }
+}
+
+// The address always holds the position that is shown.
+function showAddress() {
+  const fragment = `#g=${encodeURIComponent(game.welcome.game)}&m=${encodeURIComponent(game.position.text)}`;
+  if (location.hash !== fragment) history.replaceState(null, "", fragment);
 }
 
 function saveGame() {
@@ -399,7 +414,7 @@ async function loadGame(file) {
     const saved = JSON.parse(await file.text());
     if (saved.windrow !== 1 || !Array.isArray(saved.actions)) throw new Error("it is not one that this page saved");
     if (saved.game !== game.welcome.game) throw new Error(`it is a game of ${saved.game}, and this page plays ${game.welcome.game}`);
-    await go({ type: "position", moves: saved.actions }, { isPaused: true });
+    if (!await go({ type: "position", moves: saved.actions }, { isPaused: true })) return;
     for (const side of ["a", "b"]) {
       const odds = saved.odds && Array.isArray(saved.odds[side]) ? saved.odds[side] : [];
       game.odds[side] = odds.slice(0, game.position.moves.length + 1).map(value => typeof value === "number" ? value : null);
@@ -408,10 +423,11 @@ async function loadGame(file) {
   } catch (error) { say(`This game cannot be loaded: ${error.message}`); }
 }
 
-function say(text) {
+function say(text, most = 240) {
   const box = $("#message");
   box.hidden = !text;
-  box.textContent = text;
+  // What is wrong and what would be legal; the board that the server draws below it is on the page anyway.
+  box.textContent = text.split("\n").slice(0, 2).map(line => cut(line, most)).join("\n");
 }
 
 const actions = {
@@ -430,7 +446,7 @@ const actions = {
   save: saveGame,
   load: () => $("#file").click(),
   copy: async () => {
-    try { await navigator.clipboard.writeText(location.href); $("#copy").textContent = "Copied"; } catch { say(location.href); }
+    try { await navigator.clipboard.writeText(location.href); $("#copy").textContent = "Copied"; } catch { say(location.href, Infinity); }
     setTimeout(() => { $("#copy").textContent = "Copy link"; }, 1500);
   },
   "help-button": () => $("#help").showModal(),
@@ -452,6 +468,6 @@ window.addEventListener("hashchange", () => {
 });
 themeButton($("#theme"));
 link = new Link(heard, isOpen => {
-  $("#connection").textContent = isOpen ? "" : "no connection: trying again";
-  document.body.dataset.connected = isOpen;
+  showConnection(isOpen);
+  if (!isOpen && game.position) { game.thinking = {}; showStatus(); }
 });

@@ -2,7 +2,7 @@
 
 import { makeBoard } from "./boards.js";
 import { drawMetric, drawOdds } from "./chart.js";
-import { $, chance, count, el, percent, signed, themeButton } from "./dom.js";
+import { $, chance, count, el, percent, showConnection, signed, themeButton } from "./dom.js";
 import { Link } from "./link.js";
 
 const moves = length => `${length} ${length === 1 ? "move" : "moves"}`;
@@ -105,4 +105,4 @@ document.addEventListener("keydown", event => {
   if (step) { event.preventDefault(); showFrame(frame + step); }
 });
 themeButton($("#theme"));
-link = new Link(heard, isOpen => { $("#connection").textContent = isOpen ? "" : "no connection: trying again"; document.body.dataset.connected = isOpen; });
+link = new Link(heard, showConnection);
