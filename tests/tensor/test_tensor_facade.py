@@ -125,6 +125,31 @@ def test_dice_are_played_by_their_own_numbers() -> None:
     assert rolled > 3
 
 
+def test_nodes_are_found_beyond_dice() -> None:
+    """Outcomes lead to nodes by the numbers that the game gives them."""
+    game = make_game("pig", target=20)
+    config = SearchConfig(num_simulations=60, engine="tensor")
+    with (
+        Search(game, HashEvaluator(3), config) as ours,
+        Search(game, HashEvaluator(3), config.replace(engine="vectorized")) as theirs,
+    ):
+        for search in (ours, theirs):
+            search.run([game.initial_state()])
+        num_found = 0
+        for path in ([0, die, *rest] for die in range(-1, 9) for rest in ([], [1], [2])):
+            found, wanted = ours._forest.node(0, path), theirs._forest.node(0, path)
+            assert (found is None) == (wanted is None), path
+            if wanted is not None and wanted.kind == "expanded":
+                num_found += 1
+                for name in ("to_play", "visits", "value", "value_sum"):
+                    assert getattr(found, name) == getattr(wanted, name), path
+                for name in ("actions", "priors", "edge_visits", "edge_value_sums"):
+                    assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), path
+        assert num_found > 6
+        ours._forest.plant(ours._forest._roots)
+        assert ours._forest.node(0, []) is None  # the old tree is no more
+
+
 @pytest.mark.parametrize("name", sorted(GAMES))
 def test_states_come_from_the_host_as_the_game_makes_them(name: str) -> None:
     options = OPTIONS.get(name, {})

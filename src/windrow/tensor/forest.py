@@ -94,12 +94,9 @@ class TensorForest:
         played = moves.tolist()
         after = [self._game.apply(root, move) for root, move in zip(self._roots, played, strict=True)]
         if self._planted is None:
-            numbers: tuple[int, ...] = getattr(self._rules, "outcome_numbers", ())
-            if numbers:
-                # Outcomes have numbers of their own on the host.
-                of_chance = [self._game.to_play(root) == CHANCE for root in self._roots]
-                played = [numbers.index(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
-            self._search.advance(torch.tensor(played, device=self._search.device))
+            of_chance = [self._game.to_play(root) == CHANCE for root in self._roots]
+            edges = [self._outcome(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
+            self._search.advance(torch.tensor(edges, device=self._search.device))
             self._roots, self._result = after, None
         else:
             self.plant(after)
@@ -185,10 +182,16 @@ class TensorForest:
         return result.improved_policy.cpu().numpy(), result.chosen_action.cpu().numpy()
 
     def node(self, tree: int, moves: list[int]) -> Any:
-        """The node that `moves` lead to from the root of a tree, as `_core.NodeView`; None if it was never reached."""
+        """The node that `moves` lead to from the root of a tree, as `_core.NodeView`; None if it was never reached.
+
+        How often each outcome of chance came is not known here.
+        """
+        if self._planted is not None:
+            return None  # what the pools hold is of earlier roots
         pools, slot = self._search.pools, 0
         for move in moves:
-            slot = int(pools.child[tree, slot, move])
+            edge = self._outcome(move) if int(pools.to_play[tree, slot]) == CHANCE else move
+            slot = int(pools.child[tree, slot, edge]) if 0 <= edge < pools.num_edges else NO_CHILD
             if slot == NO_CHILD:
                 return None
         player, visits = int(pools.to_play[tree, slot]), int(pools.node_visits[tree, slot])
@@ -226,6 +229,11 @@ class TensorForest:
     def evaluated(self) -> tuple[float, int, int]:
         """Seconds on the device, calls and rows of the evaluator, so far."""
         return self._seconds, self._num_batches, self._num_rows
+
+    def _outcome(self, move: int) -> int:
+        """The edge of an outcome, which may have a number of its own on the host; -1 if there is none."""
+        numbers: tuple[int, ...] = getattr(self._rules, "outcome_numbers", ())
+        return move if not numbers else numbers.index(move) if move in numbers else -1
 
     def _known(self) -> TensorResult:
         assert self._result is not None
