@@ -206,6 +206,35 @@ def test_games_are_saved_and_loaded(browser: Browser, connect4: Served, tmp_path
         page.wait("document.querySelector('#message').textContent.includes('chess')")
 
 
+def test_settings_say_what_is_used_and_outlive_a_reload(browser: Browser, connect4: Served) -> None:
+    def value(name: str) -> str:
+        return page.run(f"document.querySelector('[name={name}]').value")
+
+    with browser.open(f"{connect4.link}#g=connect4&m=44") as page:
+        page.wait(f"{PLY} === 2 && {UPDATES} >= 1")
+        for name, given, used in (
+            *(("a-strength", "1e12", "5000000"), ("a-strength", "-5", "1"), ("a-strength", "", "1000")),
+            *(("a-leaves", "99999", "1024"), ("a-leaves", "0", "1"), ("a-leaves", "", "")),
+            *(("a-c_puct", "1000", "100"), ("a-virtual_loss", "-3", "0"), ("a-c_puct", "2.5", "2.5")),
+            *(("a-unit", "seconds", "seconds"), ("a-strength", "1e9", "600"), ("a-strength", "0.5", "0.5")),
+            ("seat-1", "you", "you"),
+        ):
+            change(page, name, given)
+            assert value(name) == used
+            if name == "a-unit":
+                assert value("a-strength") == "1"  # not as many seconds as there were simulations
+        before = page.run(UPDATES)
+        page.wait(f"{UPDATES} > {before} && document.querySelector('#message').hidden")
+        page.run("window.isOld = true; location.reload()")
+        page.wait(f"!window.isOld && {PLY} === 2 && {UPDATES} >= 1")
+        assert [value(name) for name in ("a-c_puct", "a-unit", "a-strength", "seat-1")] == [
+            "2.5",
+            "seconds",
+            "0.5",
+            "you",
+        ]
+
+
 def test_two_searches_side_by_side(browser: Browser, connect4: Served, screenshots: Path) -> None:
     with browser.open(f"{connect4.link}#g=connect4&m=44") as page:
         page.wait(f"{UPDATES} >= 1")
