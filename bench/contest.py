@@ -19,6 +19,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
+from catalog import peers_python
 from machine import Samples, busy_s
 from report import Figure
 
@@ -36,7 +37,7 @@ class Child:
     """One process: made ready, then told when to measure."""
 
     def __init__(self, python: Path, program: str, folder: Path, *options: str) -> None:
-        self.program, self.options = program, options
+        self.python, self.program, self.options = python, program, options
         command = [str(python), str(FOLDER / f"{program}.py"), str(folder), *options]
         self._process = subprocess.Popen(
             command,
@@ -127,6 +128,28 @@ def task_folder(games: Sequence[Sequence[int]], num_simulations: int, weights: M
         task = {"games": games, "num_simulations": num_simulations}
         (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
         yield folder
+
+
+def find_peers() -> Path | None:
+    """The interpreter that has the others; says so if there is none."""
+    python = peers_python()
+    if python is None:
+        print("the others are left out: `make bench-peers` installs them")
+    return python
+
+
+def keep_ready(contenders: Sequence[Contender], *, is_required: bool = False) -> list[Contender]:
+    """Wait until all are warm or have failed, and leave out those that have; if they are required, that is an error."""
+    ready: list[Contender] = []
+    for contender in contenders:
+        if contender.is_ready():
+            ready.append(contender)
+        elif is_required:
+            raise RuntimeError(f"{contender.name} does not start (see above)")
+        else:
+            python = contender.children[0].python
+            print(f"{contender.name} is left out: it does not start with {python} (see above)")
+    return ready
 
 
 def take_turns(contenders: Sequence[Contender], num_rounds: int) -> None:

@@ -28,11 +28,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from catalog import peers_python
 from contest import (
     TABLE_HEADER,
     Child,
     Contender,
+    find_peers,
+    keep_ready,
     print_children,
     rate_figure,
     ratio_figure,
@@ -76,33 +77,26 @@ def right_answers(game: Any, network: Any, games: list[list[int]]) -> np.ndarray
 # --- The programs -------------------------------------------------------------------------------------------------
 
 
-def start_contenders(folder: Path, python: Path | None) -> list[Contender]:
+def start_contenders(folder: Path) -> list[Contender]:
     """All that can be started, windrow's first."""
-    contenders: list[Contender] = []
+    ours: list[Contender] = []
     for name, options in (("windrow", []), ("windrow, f32", ["--way=f32"])):
-        contender = Contender(name, [Child(Path(sys.executable), "peer_windrow", folder, *options)])
-        if not contender.is_ready():  # one after the other: "auto" measures
-            raise RuntimeError(f"{name} does not start (see above)")
-        contenders.append(contender)
+        one = Contender(name, [Child(Path(sys.executable), "peer_windrow", folder, *options)])
+        ours += keep_ready([one], is_required=True)  # one after the other: "auto" measures
+    python = find_peers()
     if python is None:
-        print("the others are left out: `make bench-peers` installs them")
-        return contenders
+        return ours
     cores = sorted(os.sched_getaffinity(0))
     programs: dict[str, tuple[str, list[list[str]]]] = {
         "mctx": ("peer_mctx", [[]]),
         "2 x mctx": ("peer_mctx", [[f"--core={cores[0]}"], [f"--core={cores[-1]}"]]),
         "OpenSpiel": ("peer_openspiel", [[]]),
     }
-    peers = [
+    theirs = [
         Contender(name, [Child(python, program, folder, *options) for options in processes])
         for name, (program, processes) in programs.items()
     ]
-    for peer in peers:
-        if peer.is_ready():
-            contenders.append(peer)
-        else:
-            print(f"{peer.name} is left out: it does not start with {python} (see above)")
-    return contenders
+    return ours + keep_ready(theirs)
 
 
 def check_answers(contenders: list[Contender], exact: np.ndarray) -> None:
@@ -140,7 +134,7 @@ def measure(is_smoke: bool) -> list[Figure]:
     games = draw_games(game, num_games, num_plies)
     weights = {key: value.numpy() for key, value in network.state_dict().items()}
     with task_folder(games, num_simulations, weights) as folder:
-        contenders = start_contenders(folder, peers_python())
+        contenders = start_contenders(folder)
     check_answers(contenders, right_answers(game, network, games))
     take_turns(contenders, 1 if is_smoke else NUM_ROUNDS)
     print_children(contenders)

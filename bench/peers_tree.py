@@ -23,11 +23,12 @@ import os
 import sys
 from pathlib import Path
 
-from catalog import peers_python
 from contest import (
     TABLE_HEADER,
     Child,
     Contender,
+    find_peers,
+    keep_ready,
     print_children,
     rate_figure,
     ratio_figure,
@@ -69,36 +70,26 @@ PAIRS = (
 """Who is compared."""
 
 
-def start_contenders(folder: Path, python: Path | None) -> list[Contender]:
+def start_contenders(folder: Path) -> list[Contender]:
     """All that can be started, each on the same core: they take turns."""
     core = f"--core={max(os.sched_getaffinity(0))}"
-    own = Path(sys.executable)
-    contenders = [
+    own, python = Path(sys.executable), find_peers()
+    ours = [
         Contender(name, [Child(own, "peer_tree_windrow", folder, core, f"--way={way}")]) for name, way in OURS.items()
     ]
-    if python is None:
-        print("the others are left out: `make bench-peers` installs them")
-    else:
-        contenders += [
-            Contender(name, [Child(python, program, folder, core, *options)])
-            for name, (program, options) in THEIRS.items()
-        ]
-    ready: list[Contender] = []
-    for contender in contenders:
-        if contender.is_ready():
-            ready.append(contender)
-        elif contender.name in OURS:
-            raise RuntimeError(f"{contender.name} does not start (see above)")
-        else:
-            print(f"{contender.name} is left out: it does not start with {python} (see above)")
-    return ready
+    theirs = [
+        Contender(name, [Child(python, program, folder, core, *options)])
+        for name, (program, options) in THEIRS.items()
+        if python is not None
+    ]
+    return keep_ready(ours, is_required=True) + keep_ready(theirs)
 
 
 def measure_budget(num_simulations: int, num_rounds: int) -> list[Figure]:
     """Print the table of one budget and return its figures."""
     games = draw_games(windrow.make_game("connect4"), NUM_GAMES, NUM_PLIES)
     with task_folder(games, num_simulations, {}) as folder:
-        contenders = start_contenders(folder, peers_python())
+        contenders = start_contenders(folder)
     take_turns(contenders, num_rounds)
     print_children(contenders)
     by_name = {contender.name: contender for contender in contenders}
