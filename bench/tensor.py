@@ -79,8 +79,8 @@ def share_figures(case: str, found: dict[str, list[float]], target: float | None
     ]
 
 
-def tree_only(game: Any, num_trees: int, simulations: int, rounds: int) -> list[float]:
-    """Microseconds of one step without a network, run by run: random logits and values, the same in every step.
+def search_without_network(game: Any, num_trees: int, simulations: int) -> tuple[TensorSearch, Any]:
+    """A search whose network says the same random logits and values in every step, and its states; it has run once.
 
     They make trees about as deep as a network does; with equal logits they would be as shallow as trees can be.
     """
@@ -91,6 +91,12 @@ def tree_only(game: Any, num_trees: int, simulations: int, rounds: int) -> list[
     search = TensorSearch(game, lambda _: (logits, values), config, num_trees=num_trees)
     states = game.initial(num_trees, "cuda")
     search.run(states)
+    return search, states
+
+
+def tree_only(game: Any, num_trees: int, simulations: int, rounds: int) -> list[float]:
+    """Microseconds of one step without a network, run by run."""
+    search, states = search_without_network(game, num_trees, simulations)
     times = []
     for _ in range(rounds):
         # Steps alone, on trees that are growing: the work around them is not theirs.

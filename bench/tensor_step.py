@@ -13,21 +13,13 @@ import torch
 from report import print_table
 from torch.profiler import ProfilerActivity, profile
 
-from tensor import seconds
-from windrow import SearchConfig
-from windrow.tensor import TensorSearch, make_game
+from tensor import search_without_network, seconds
+from windrow.tensor import make_game
 
 
 def kernels_of_a_step(name: str, num_trees: int, simulations: int) -> None:
     """Print them, with their microseconds in a step, and the same for what surrounds the steps of a search."""
-    game = make_game(name)
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    logits = torch.randn((num_trees, game.num_actions), device="cuda", generator=generator).to(torch.bfloat16)
-    values = torch.rand(num_trees, device="cuda", generator=generator).to(torch.bfloat16) - 0.5
-    config = SearchConfig(num_simulations=simulations)
-    search = TensorSearch(game, lambda _: (logits, values), config, num_trees=num_trees)
-    states = game.initial(num_trees, "cuda")
-    search.run(states)
+    search, states = search_without_network(make_game(name), num_trees, simulations)
     search.run(states)
     whole = 1e6 * seconds(lambda: search.run(states), 8)
     none = 1e6 * seconds(lambda: search.run(states, num_simulations=0), 8)
