@@ -37,6 +37,8 @@ def main() -> None:
         cases.compare_kernels("gomoku", {"size": 6}, [0, 33], config, "cpu")
         cases.compare_kernels("pig", {"target": 20}, [0, 8, 90, 30, 5], config, "cpu")
         cases.compare_kernels("rafts", {}, [0, 2, 20, 6, 4], config, "cpu")
+    for leaves in (1, 3):
+        cases.compare_bad_values("tictactoe", leaves, "cpu")
     print("equal")
 
 

@@ -243,3 +243,23 @@ def compare_kernels(
         search.run()
     assert_same_pools(searches[0][0], searches[1][0])
     assert torch.equal(searches[0][1].policy, searches[1][1].policy)
+
+
+def compare_bad_values(name: str, num_leaves: int, device: str) -> None:
+    """What a kernel takes for a value that cannot be, its twin does too."""
+    game = make_tensor_game(name)
+    config = SearchConfig(num_simulations=6, leaves_per_tree=num_leaves, on_collision="share")
+    for value, is_bad in ((1.005, False), (-1.02, True), (float("nan"), True), (float("inf"), True)):
+
+        def fn(x: Any, value: float = value) -> Any:
+            return torch.zeros((len(x), game.num_actions), device=x.device), torch.full_like(x[:, 0, 0, 0], value)
+
+        searches = []
+        for kernels in ("triton", "torch"):
+            search = TensorSearch(
+                game, fn, config, num_trees=2, device=device, kernels=kernels, is_compiled=False, is_captured=False
+            )
+            result = search.run(game.initial(2, device))
+            assert result.is_bad.tolist() == [is_bad] * 2, (kernels, value)
+            searches.append(search)
+        assert_same_pools(*searches)

@@ -8,7 +8,7 @@ and the last slot is nobody's: what is computed for rows that have nothing new t
     value_sum  float64 W        value        float32       leaf, slot, parent, action, depth, is_new
     prior      float32 P        node_sum     float64         the simulation under way (see `twins.select`)
     child      int32            node_visits  int32         path [B, M] int32: its edges
-                                parent_of    int32         is_bad      bool: the evaluator gave NaN or infinity
+                                parent_of    int32         is_bad      bool: the evaluator's answer cannot be used
                                 action_of    int32
 
 S is A, or the number of outcomes of chance if there are more of those, rounded up to whole groups of lanes; nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from windrow.errors import EvaluatorError, GameError
+from windrow.errors import ConfigError, EvaluatorError, GameError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,7 +21,7 @@ class TensorResult:
 
     visits: [B, A] int32 simulations through each action.
     value_sum: [B, A] float64 sum of their values, for the player to move.
-    is_bad: [B] bool: the evaluator gave a NaN or an infinity somewhere; see `check`.
+    is_bad: [B] bool: the evaluator gave a NaN, an infinity or a value outside [-1, 1] somewhere; see `check`.
     is_overdrawn: [B] bool in a game of chance: more of its nodes followed each other somewhere than the game's
         `max_draws`; see `check`. Else None.
     improved_policy: [B, A] float32 with a Gumbel root, the prior improved by the values found; else None.
@@ -91,6 +92,8 @@ class TensorResult:
 
     def policy_at(self, temperature: float) -> Tensor:
         """The policy at another temperature; 0 puts everything on the best action."""
+        if not 0 <= temperature < math.inf:
+            raise ConfigError(f"temperature must be 0 or more, and finite, not {temperature!r}")
         if temperature == 0:
             policy = torch.zeros_like(self.prior)
             is_open = self.legal.any(1, keepdim=True).to(policy.dtype)
@@ -107,15 +110,15 @@ class TensorResult:
         return torch.where(is_searched, self.visits.to(torch.float64), self.prior.to(torch.float64))
 
     def check(self) -> None:
-        """Raise `EvaluatorError` if the evaluator gave anything but numbers. Waits for the device.
+        """Raise `EvaluatorError` if the evaluator gave anything but numbers, or impossible values; waits for the GPU.
 
         `GameError` if chance moved more often in a row than the game has said.
         """
         trees = _list(self.is_bad)
         if trees:
             raise EvaluatorError(
-                f"the evaluator gave a NaN or an infinity in {trees}; such answers counted as a draw with equal "
-                "priors. Look at the network's weights or its precision"
+                f"the evaluator gave a NaN, an infinity or a value outside [-1, 1] in {trees}; such answers counted as "
+                "a draw with equal priors. Look at the network's weights, its precision, and how its values end (tanh)"
             )
         trees = "" if self.is_overdrawn is None else _list(self.is_overdrawn)
         if trees:

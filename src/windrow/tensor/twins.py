@@ -21,6 +21,9 @@ from windrow.tensor.rules import Rules
 ROOT_NOISE = 0
 """The purpose of its random numbers; see `windrow.numerics.Purpose`."""
 
+LARGEST_VALUE = 1.01
+"""How far from 0 an evaluator's value may be: 1, and the rounding of a half-precision network."""
+
 
 @dataclass(slots=True)
 class Answer:
@@ -119,11 +122,11 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
     """Write what is known of new leaves, one per row, into their slots; `tree` [rows] is whose they are.
 
     Returns:
-        [rows] bool: new leaves about which the evaluator said anything but numbers.
+        [rows] bool: new leaves about which the evaluator said anything but numbers, or a value that cannot be.
     """
     slot, is_over = rows.slot.to(torch.int64), answer.to_play == TERMINAL
     values = answer.values.to(torch.float32)
-    is_bad = ~(torch.isfinite(values) & (torch.isfinite(answer.logits) | ~answer.legal).all(1))
+    is_bad = ~((values.abs() <= LARGEST_VALUE) & (torch.isfinite(answer.logits) | ~answer.legal).all(1))
     # What is no number would spread; the search goes on without it, and the result says so.
     values = torch.where(is_bad, 0.0, values)
     logits = torch.where(is_bad[:, None], 0.0, answer.logits.to(torch.float32))
