@@ -299,10 +299,17 @@ def test_rollout_values_are_for_the_player_to_move():
     assert RolloutEvaluator(3).bind(game).evaluate_states(rows)[1].tolist() == [-1.0, -1.0, 1.0]
 
 
-@pytest.mark.parametrize("num_rollouts", [0, -1])
-def test_impossible_rollouts(num_rollouts: int):
+@pytest.mark.parametrize("num_rollouts", [0, -1, 1.5, float("nan"), "3", True, 2**31])
+def test_impossible_rollouts(num_rollouts: Any):
     with pytest.raises(ConfigError, match="num_rollouts"):
         RolloutEvaluator(num_rollouts)
+    assert RolloutEvaluator(np.int64(2)).bind(GAMES["tictactoe"]) is not None
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 0.5])
+def test_impossible_seeds(seed: Any):
+    with pytest.raises(ConfigError, match="seed"):
+        RolloutEvaluator(seed=seed)
 
 
 def test_rollouts_without_a_game():

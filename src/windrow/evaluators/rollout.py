@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,13 @@ from windrow.evaluators.protocol import Evaluation
 from windrow.games.core_game import CoreGame
 
 
+def _whole(name: str, number: object, low: int, high: int) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or not low <= int(number) <= high:
+        raise ConfigError(f"{name} must be a whole number from {low} to {high}, not {number!r}")
+    return int(number)
+
+
 class RolloutEvaluator:
     """Uniform priors; the value is the mean result of `num_rollouts` random games.
 
@@ -20,9 +28,9 @@ class RolloutEvaluator:
     """
 
     def __init__(self, num_rollouts: int = 1, *, seed: int = 0, game: CoreGame | None = None) -> None:
-        if num_rollouts < 1:
-            raise ConfigError(f"num_rollouts must be at least 1, not {num_rollouts}")
-        self._num_rollouts, self._seed, self._game = num_rollouts, seed, game
+        self._num_rollouts = _whole("num_rollouts", num_rollouts, 1, 2**31 - 1)
+        self._seed = _whole("seed", seed, 0, 2**64 - 1)
+        self._game = game
 
     def bind(self, game: Any) -> RolloutEvaluator:
         """An evaluator that plays `game`."""
