@@ -104,7 +104,7 @@ class Bench:
 
     def worth(self, candidate: Candidate) -> float:
         """One-leaf simulations that a simulation is worth."""
-        mode = candidate.on_collision or "share"
+        mode = candidate.on_collision or self.config.on_collision
         return self.price.efficiency(candidate.leaves_per_tree, self.case.num_simulations, on_collision=mode)
 
     def ask_tuner(self) -> Tuning:

@@ -11,7 +11,7 @@ import pytest
 from windrow import ConfigError
 from windrow.tune.price import Price, PriceRow, fall, fit
 
-RULE = ("visits", "share")
+RULE = ("visits", "skip")
 FILE = Path(__file__).parent / "price.json"
 ROWS = json.loads(FILE.read_text())["rows"]
 
@@ -23,7 +23,7 @@ def price() -> Price:
 
 def test_one_leaf_is_the_measure(price: Price) -> None:
     assert price.efficiency(1, 100) == 1.0
-    assert price.efficiency(1, 7, in_flight="loss", on_collision="skip") == 1.0
+    assert price.efficiency(1, 7, in_flight="loss", on_collision="share") == 1.0
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_worth_is_never_above_one() -> None:
 
 
 def test_a_rule_that_was_not_measured_is_the_worst_of_those_that_were() -> None:
-    price = Price([PriceRow("a", RULE, 100, 5, 80.0), PriceRow("a", ("loss", "share"), 100, 5, 50.0)])
+    price = Price([PriceRow("a", RULE, 100, 5, 80.0), PriceRow("a", ("loss", "skip"), 100, 5, 50.0)])
     assert price.efficiency(5, 100) == pytest.approx(0.8)
     assert price.efficiency(5, 100, in_flight="loss") == pytest.approx(0.5)
-    assert price.efficiency(5, 100, in_flight="dilute", on_collision="skip") == pytest.approx(0.5)
-    assert set(price.rules) == {RULE, ("loss", "share")}
+    assert price.efficiency(5, 100, in_flight="dilute", on_collision="share") == pytest.approx(0.5)
+    assert set(price.rules) == {RULE, ("loss", "skip")}
 
 
 def test_the_price_that_comes_along() -> None:
-    """Every rule was measured; one leaf costs nothing, and many leaves of a small budget cost much."""
+    """Every rule was measured; few leaves of a large budget cost little, many of a small one that share cost much."""
     price = Price.read()
     assert set(price.rules) >= {(rule, mode) for rule in ("visits", "loss", "dilute") for mode in ("share", "skip")}
-    assert price.efficiency(64, 100) < 0.5 < price.efficiency(2, 400) <= 1.0
+    assert price.efficiency(64, 100, on_collision="share") < 0.5 < price.efficiency(2, 400) <= 1.0
 
 
 def test_a_missing_file_is_said_clearly(tmp_path: Path) -> None:

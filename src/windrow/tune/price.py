@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias, cast
 
+from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 
 PRICE_FILE = Path(__file__).parent.parent / "play" / "data" / "price_of_batching.json"
@@ -38,6 +39,7 @@ Knots: TypeAlias = "tuple[tuple[int, float], ...]"
 Curves: TypeAlias = "tuple[tuple[int, Knots], ...]"
 """(budget, knots), by budget."""
 
+_DEFAULTS = SearchConfig()
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "game": str,
     "simulations": int,
@@ -107,7 +109,12 @@ class Price:
         return tuple(self._curves)
 
     def efficiency(
-        self, leaves: int, num_simulations: int, *, in_flight: str = "visits", on_collision: str = "share"
+        self,
+        leaves: int,
+        num_simulations: int,
+        *,
+        in_flight: str = _DEFAULTS.in_flight,
+        on_collision: str = _DEFAULTS.on_collision,
     ) -> float:
         """One-leaf simulations that a simulation is worth, above 0 and at most 1.
 
