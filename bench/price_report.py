@@ -51,15 +51,18 @@ def fill_page(text: str, parts: Mapping[str, str]) -> str:
     return text
 
 
-def source_table(sources: Mapping[str, Mapping[str, Any]]) -> str:
-    """Where the figures come from: a column per game."""
-    games = [game for game in TITLES if game in sources]
-    facts = {game: {**sources[game]["machine"], "network": sources[game]["network"]} for game in games}
-    names = dict.fromkeys(name for game in games for name in facts[game])
-    rows = [(name, *(str(facts[game].get(name, "")) for game in games)) for name in names]
+def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Where the figures come from: a column for every network."""
+    found = [(game, number, source) for game in TITLES for number, source in enumerate(sources.get(game, ()))]
+    titles = [TITLES[game] + (f", network {number + 1}" if len(sources[game]) > 1 else "") for game, number, _ in found]
+    facts = [{**source["machine"], "network": source["network"]} for *_, source in found]
+    rows = [
+        (name, *(str(some.get(name, "")) for some in facts))
+        for name in dict.fromkeys(n for some in facts for n in some)
+    ]
     shown = [row for row in rows if set(row[1:]) != {"not installed"}]
-    commands = {f"`{sources[game]['command']}`": None for game in games}
-    return "\n\n".join([make_table(("", *(TITLES[game] for game in games)), shown), *commands])
+    commands = dict.fromkeys(f"    {source['command']}" for *_, source in found)
+    return "\n\n".join([make_table(("", *titles), shown), *commands])
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:

@@ -2,7 +2,7 @@
 
     python bench/price_rows.py price_raw.json     # writes src/windrow/play/data/price_of_batching.json
     python bench/price_rows.py price_raw.json calls.json     # what the first file lacks is taken from the others
-    python bench/price_rows.py price_raw.json --keep         # games that are not in it stay as they were
+    python bench/price_rows.py price_raw.json --add          # to what is known: pairs of games are counted together
 
 `windrow tune` reads the rows, `bench/price_report.py` draws and prints them.
 """
@@ -35,26 +35,31 @@ RESULTS = ROOT / "src" / "windrow" / "play" / "data" / "price_of_batching.json"
 Row = dict[str, Any]
 
 
-def make_results(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """All of the file: where it comes from, the rows, and what one leaf at a time reaches with other budgets."""
-    rows: list[Row] = []
-    one_leaf_rows: list[Row] = []
+def make_results(raw: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All of the file: where it comes from, the rows, and what one leaf at a time reaches with other budgets.
+
+    before: results to add to. Matches of a game that was measured before, with another network, are counted together
+        with the new ones; games that are not measured again stay as they were.
+    """
+    before = before or {"sources": {}, "rows": [], "one_leaf": []}
+    others = set(before["sources"]) - set(raw["networks"])
+    rows: list[Row] = [row for row in before["rows"] if row["game"] in others]
+    one_leaf_rows: list[Row] = [row for row in before["one_leaf"] if row["game"] in others]
+    sources = {name: list(found) for name, found in before["sources"].items()}
     for name, part in raw["networks"].items():
         if "kept" in part:
-            rows += _solver_rows(name, part)
+            found = list(_solver_rows(name, part))
             one_leaf_rows += _solver_curve(name, part)
+            sources[name] = []  # the positions are the same: they do not count twice
         elif "points" in part:
-            rows += _match_rows(name, part)
-            one_leaf_rows += _match_curve_rows(name, part)
-    for row in rows:
-        key = Case(*(row[field] for field in ("simulations", "in_flight", "on_collision", "leaves"))).key
-        found = raw["networks"][row["game"]].get("calls", {}).get(key)
-        if row["leaves"] == 1:
-            row["rows_per_call"] = 1.0
-        elif found is not None:
-            row["rows_per_call"] = round(found["rows"] / found["calls"], 2)
-            row["simulations_per_call"] = round(found["simulations"] / found["calls"], 2)
-    sources = {name: _source(raw, name) for name in raw["networks"]}
+            whole = {"points": _pooled(_points_before(before, name), part["points"])}
+            found = list(_match_rows(name, whole))
+            one_leaf_rows += _match_curve_rows(name, whole)
+        else:
+            continue
+        _add_calls(found, part.get("calls", {}), [row for row in before["rows"] if row["game"] == name])
+        rows += found
+        sources[name] = [*sources.get(name, []), _source(raw, name)]
     return {"sources": sources, "rows": rows, "one_leaf": one_leaf_rows}
 
 
@@ -64,16 +69,46 @@ def _source(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {**source, "network": raw["source"].get("networks", {}).get(name, "")}
 
 
-def keep_others(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The results, with those of games that only an earlier file has."""
-    kept = {name: source for name, source in before["sources"].items() if name not in results["sources"]}
-    return {
-        "sources": {**kept, **results["sources"]},
-        **{
-            part: [*(row for row in before[part] if row["game"] in kept), *results[part]]
-            for part in ("rows", "one_leaf")
-        },
-    }
+def _points_before(before: Mapping[str, Any], name: str) -> dict[str, dict[str, str]]:
+    """The digits of earlier matches, as `bench/price.py` writes them; in no order, which no statistic looks at."""
+    points: dict[str, dict[str, str]] = {}
+    for row in before["rows"]:
+        if row["game"] == name and "pairs" in row:
+            points.setdefault(str(row["simulations"]), {})[_case_of(row).key] = _digits(row["pairs"])
+    for row in before["one_leaf"]:
+        if row["game"] == name and "against" in row:
+            points.setdefault(str(row["against"]), {})[one_leaf(row["simulations"]).key] = _digits(row["pairs"])
+    return points
+
+
+def _pooled(*several: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """All pairs of several measurements."""
+    whole: dict[str, dict[str, str]] = {}
+    for points in several:
+        for budget, cases in points.items():
+            known = whole.setdefault(budget, {})
+            for key, digits in cases.items():
+                known[key] = known.get(key, "") + digits
+    return whole
+
+
+def _add_calls(rows: Sequence[Row], calls: Mapping[str, Mapping[str, int]], before: Sequence[Row]) -> None:
+    """Write into every row what a network call held: as it was counted now, or else before."""
+    known = {_case_of(row).key: row for row in before}
+    for row in rows:
+        key = _case_of(row).key
+        if row["leaves"] == 1:
+            row["rows_per_call"] = 1.0
+        elif key in calls:
+            for what in ("rows", "simulations"):
+                row[f"{what}_per_call"] = round(calls[key][what] / calls[key]["calls"], 2)
+        else:
+            names = ("rows_per_call", "simulations_per_call")
+            row.update({name: known[key][name] for name in names if name in known.get(key, {})})
+
+
+def _case_of(row: Row) -> Case:
+    return Case(*(row[field] for field in ("simulations", "in_flight", "on_collision", "leaves")))
 
 
 def merge(raws: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -248,6 +283,11 @@ def _tally(digits: str) -> list[int]:
     return [digits.count(digit) for digit in "01234"]
 
 
+def _digits(tally: Sequence[int]) -> str:
+    """The other way round."""
+    return "".join(digit * count for digit, count in zip("01234", tally, strict=True))
+
+
 def _itself(case: Case) -> Equal:
     return Equal(case.simulations, case.simulations, case.simulations, is_bound=False)
 
@@ -257,11 +297,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("raw", type=Path, nargs="+", help="what bench/price.py has written")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="the package's own data by default")
-    parser.add_argument("--keep", action="store_true", help="keep the games of the file that are not measured here")
+    parser.add_argument("--add", action="store_true", help="to what the file has, instead of writing it anew")
     arguments = parser.parse_args()
-    results = make_results(merge([json.loads(path.read_text(encoding="utf-8")) for path in arguments.raw]))
-    if arguments.keep:
-        results = keep_others(results, json.loads(arguments.out.read_text(encoding="utf-8")))
+    before = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.add else None
+    results = make_results(merge([json.loads(path.read_text(encoding="utf-8")) for path in arguments.raw]), before)
     write_results(results, arguments.out)
     print(f"{len(results['rows'])} rows in {arguments.out}")
 

@@ -168,22 +168,35 @@ def test_what_a_file_lacks_comes_from_the_others() -> None:
     assert part["points"] == {"400": {"400/visits/skip/2": "2"}}
 
 
-def test_games_that_are_not_measured_again_stay_as_they_were() -> None:
-    from price_rows import keep_others, make_results
+def test_pairs_of_a_second_network_are_counted_with_those_of_the_first() -> None:
+    from price_rows import make_results
 
-    def results(name: str, network: str, digits: str) -> dict[str, Any]:
-        points = {"200/visits/share/1": "1122", "400/visits/skip/8": digits}
+    def raw(name: str, network: str, **points: str) -> dict[str, Any]:
         source = {"command": network, "networks": {name: network}}
-        return make_results({"source": source, "networks": {name: {"points": {"400": points}}}})
+        digits = {f"400/visits/skip/{leaves[1:]}": pairs for leaves, pairs in points.items()}
+        return {"source": source, "networks": {name: {"points": {"400": {"200/visits/share/1": "1122", **digits}}}}}
 
-    before = keep_others(results("othello", "old", "2222"), results("gomoku9", "old", "2222"))
-    after = keep_others(results("gomoku9", "new", "4444"), before)
-    assert {name: source["network"] for name, source in after["sources"].items()} == {
-        "othello": "old",
-        "gomoku9": "new",
-    }
-    assert {row["game"]: row["score"] for row in after["rows"] if "score" in row} == {"othello": 0.5, "gomoku9": 1.0}
-    assert [row["game"] for row in after["one_leaf"]] == ["othello", "gomoku9"]
+    first = make_results(raw("othello", "first", k8="2222", k16="0000"))
+    second = make_results(raw("gomoku9", "other", k8="1111"), first)
+    third = make_results(raw("othello", "second", k8="4444", k32="33"), second)
+    networks = {name: [source["network"] for source in found] for name, found in third["sources"].items()}
+    assert networks == {"othello": ["first", "second"], "gomoku9": ["other"]}
+    scores = {(row["game"], row["leaves"]): row["score"] for row in third["rows"] if "score" in row}
+    # 8 leaves: four pairs of 1 point and four of 2, of 2 each: 12/16. What one network has not played, the other says.
+    assert scores == {("othello", 8): 0.75, ("othello", 16): 0.0, ("othello", 32): 0.75, ("gomoku9", 8): 0.25}
+    (calibration,) = [row for row in third["one_leaf"] if row["game"] == "othello"]
+    assert calibration["pairs"] == [0, 4, 4, 0, 0]
+
+
+def test_rows_of_calls_stay_known() -> None:
+    from price_rows import make_results
+
+    points = {"400": {"200/visits/share/1": "1122", "400/visits/skip/8": "2222"}}
+    calls = {"400/visits/skip/8": {"calls": 10, "rows": 50, "simulations": 60}}
+    first = make_results({"source": {}, "networks": {"othello": {"points": points, "calls": calls}}})
+    second = make_results({"source": {}, "networks": {"othello": {"points": points}}}, first)
+    assert [row["rows_per_call"] for row in second["rows"]] == [1.0, 5.0]
+    assert second["rows"][1]["simulations_per_call"] == 6.0
 
 
 def test_only_what_was_played_has_a_score() -> None:
