@@ -39,11 +39,11 @@ def time_block(evaluator: NetworkEvaluator, observations: Any, seconds: float) -
             return count * len(observations) / elapsed
 
 
-def build(network: Any, game: Any, num_threads: int, *, is_quick: bool) -> dict[str, NetworkEvaluator]:
+def build(network: Any, game: Any, num_threads: int, *, is_smoke: bool) -> dict[str, NetworkEvaluator]:
     """Every backend that this machine has."""
     evaluators: dict[str, NetworkEvaluator] = {}
     for name, backend in BACKENDS.items():
-        reason = "left out of a smoke run" if is_quick and not backend.is_quick else backend.missing()
+        reason = "left out of a smoke run" if is_smoke and not backend.is_quick else backend.missing()
         if reason is None:
             evaluators[name] = load(network, game=game, backend=name, num_threads=num_threads)
         elif num_threads == 1:
@@ -68,18 +68,18 @@ def measure_rates(
     return samples
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     keep_freed_memory()
     game = windrow.make_game("connect4")
     network = make_resnet(game.observation, game.num_actions)
     positions = random_positions(game, 512, seed=2)
-    batches = (1, 32) if is_quick else BATCHES
-    repeats, seconds = (1, 0.01) if is_quick else (5, 0.15)
+    batches = (1, 32) if is_smoke else BATCHES
+    repeats, seconds = (1, 0.01) if is_smoke else (5, 0.15)
     figures: list[Figure] = []
     agreements: dict[str, Agreement] = {}
     for num_threads in sorted({1, num_cores()}):
-        evaluators = build(network, game, num_threads, is_quick=is_quick)
+        evaluators = build(network, game, num_threads, is_smoke=is_smoke)
         exact = evaluators["torch"].evaluate(positions.observations)
         for name, evaluator in evaluators.items():
             agreements[name] = compare(exact, evaluator.evaluate(positions.observations), positions.legal)

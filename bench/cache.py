@@ -99,9 +99,9 @@ def open_visits(game: Any, state: Any, visits: np.ndarray) -> np.ndarray:
     return found if found.any() else is_open.astype(visits.dtype)
 
 
-def measure_speed(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
+def measure_speed(game: Any, evaluator: Any, *, is_smoke: bool) -> list[Figure]:
     """Print what is saved, as a whole and ply by ply, and return the figures."""
-    size = {"num_games": 4, "num_plies": 3, "num_simulations": 8} if is_quick else {}
+    size = {"num_games": 4, "num_plies": 3, "num_simulations": 8} if is_smoke else {}
     size = {"num_games": NUM_GAMES, "num_plies": NUM_PLIES, "num_simulations": NUM_SIMULATIONS, **size}
     figures, rows, by_ply = [], [], []
     for way, is_kept in (("fresh trees", False), ("kept subtrees", True)):
@@ -115,7 +115,7 @@ def measure_speed(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
 
         # Warms up.
         next(play(game, evaluator, None, is_kept=is_kept, **{**size, "num_simulations": 4}))
-        samples = take_quiet(take, wanted=1 if is_quick else 3, max_samples=5, max_s=0.0 if is_quick else 60.0)
+        samples = take_quiet(take, wanted=1 if is_smoke else 3, max_samples=5, max_s=0.0 if is_smoke else 60.0)
         ratios = [total(off).seconds / total(on).seconds for off, on in samples.values]
         off, on = samples.values[-1]
         rows.append(
@@ -191,11 +191,11 @@ def ply_cells(ply: Ply) -> tuple[str, str, str]:
 # --- Transpositions -----------------------------------------------------------------------------------------------
 
 
-def measure_transpositions(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
+def measure_transpositions(game: Any, evaluator: Any, *, is_smoke: bool) -> list[Figure]:
     """Print what is saved within single trees, each with a cache of its own, and return the shares."""
-    positions = [game.initial_state(), *openings(game, 1 if is_quick else 4)]
+    positions = [game.initial_state(), *openings(game, 1 if is_smoke else 4)]
     figures, rows = [], []
-    for budget in (8,) if is_quick else (64, 400, 1600):
+    for budget in (8,) if is_smoke else (64, 400, 1600):
         nodes = saved = 0
         for state in positions:
             config = SearchConfig(engine="batched", leaves_per_tree=8, num_simulations=budget)
@@ -297,10 +297,10 @@ def capacities(num_positions: int) -> Iterator[int]:
         yield max(72 * num_positions // share, 1 << 14)
 
 
-def measure_eviction(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figure]:
+def measure_eviction(game: Any, evaluator: Any, *, is_smoke: bool) -> list[Figure]:
     """Print hit rates side by side."""
     trace = record_trace(
-        game, evaluator, num_games=4 if is_quick else NUM_GAMES, num_simulations=8 if is_quick else NUM_SIMULATIONS
+        game, evaluator, num_games=4 if is_smoke else NUM_GAMES, num_simulations=8 if is_smoke else NUM_SIMULATIONS
     )
     numbers = [hash(key.tobytes()) for key in trace]
     num_positions = len(set(numbers))
@@ -319,16 +319,16 @@ def measure_eviction(game: Any, evaluator: Any, *, is_quick: bool) -> list[Figur
     return [Figure(name="hit rate that LRU has beyond the cache's, at worst", value=max(behind), note="a share")]
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     keep_freed_memory()
     game = windrow.make_game("connect4")
     torch.set_num_threads(num_cores())
     with on_cores(num_cores()):
         evaluator = TorchEvaluator(make_resnet(game.observation, game.num_actions), "cpu")
-        figures = measure_speed(game, evaluator, is_quick=is_quick)
-        figures += measure_transpositions(game, evaluator, is_quick=is_quick)
-        return [*figures, *measure_eviction(game, evaluator, is_quick=is_quick)]
+        figures = measure_speed(game, evaluator, is_smoke=is_smoke)
+        figures += measure_transpositions(game, evaluator, is_smoke=is_smoke)
+        return [*figures, *measure_eviction(game, evaluator, is_smoke=is_smoke)]
 
 
 if __name__ == "__main__":

@@ -122,15 +122,15 @@ def measure_making() -> list[Figure]:
     ]
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
-    num_repeats = 2 if is_quick else 9
+    num_repeats = 2 if is_smoke else 9
     games = make_games()
     with on_cores(1):
         title = f"Connect-4, {NUM_TREES} trees, every one another opening, 400 simulations, vectorized"
-        many = run_cases(title, games, "vectorized", 64 if is_quick else 400, num_repeats)
+        many = run_cases(title, games, "vectorized", 64 if is_smoke else 400, num_repeats)
         title = "Connect-4, a single tree, 10,000 simulations, sequential"
-        single = run_cases(title, games, "sequential", 1000 if is_quick else 10_000, num_repeats)
+        single = run_cases(title, games, "sequential", 1000 if is_smoke else 10_000, num_repeats)
     figures: list[Figure] = []
     for where, cases in ((f"{NUM_TREES} trees", many), ("a single tree", single)):
         builtin, compiled, plain = cases

@@ -30,12 +30,12 @@ COMPILED_BATCH = 512
 MIN_SAMPLED_PER_S = 200_000.0
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     keep_freed_memory()
     torch.set_num_threads(num_cores())
-    replay = make_replay(num_games=50 if is_quick else 1000)
-    sampled = measure_sampling(replay, is_quick)
+    replay = make_replay(num_games=50 if is_smoke else 1000)
+    sampled = measure_sampling(replay, is_smoke)
     figures = [sampled]
     for channels, blocks in SIZES:
         rows: list[tuple[str, ...]] = []
@@ -43,7 +43,7 @@ def measure(is_quick: bool) -> list[Figure]:
             is_compiled = "compiled" in name
             speeds: list[str] = []
             for batch_size in BATCHES:
-                if is_compiled and (is_quick or batch_size != COMPILED_BATCH):
+                if is_compiled and (is_smoke or batch_size != COMPILED_BATCH):
                     speeds.append("")  # a compilation takes half a minute
                     continue
                 batch = replay.sample(batch_size, step_rng(0, batch_size))
@@ -51,7 +51,7 @@ def measure(is_quick: bool) -> list[Figure]:
                 start = time.perf_counter()
                 step()
                 first_s = time.perf_counter() - start
-                rates = time_steps(step, batch_size, is_quick)
+                rates = time_steps(step, batch_size, is_smoke)
                 speeds.append(number(median(rates)) + (f" ({first_s:.0f} s first)" if is_compiled else ""))
                 if name == "the learner" and batch_size == 512:
                     figures.append(Figure.of(f"learner {channels}x{blocks}", rates, unit="positions/s", note="median"))
@@ -64,9 +64,9 @@ def measure(is_quick: bool) -> list[Figure]:
     return figures
 
 
-def time_steps(step: Callable[[], Any], batch_size: int, is_quick: bool) -> list[float]:
+def time_steps(step: Callable[[], Any], batch_size: int, is_smoke: bool) -> list[float]:
     """Positions per second of every repeat."""
-    num_steps = 1 if is_quick else max(1, 2048 // batch_size)
+    num_steps = 1 if is_smoke else max(1, 2048 // batch_size)
 
     def take() -> float:
         start = time.perf_counter()
@@ -75,7 +75,7 @@ def time_steps(step: Callable[[], Any], batch_size: int, is_quick: bool) -> list
         return num_steps * batch_size / (time.perf_counter() - start)
 
     take()
-    return take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values
+    return take_quiet(take, wanted=5, max_samples=2 if is_smoke else 15, max_s=1.0 if is_smoke else 20.0).values
 
 
 def variants() -> dict[str, Callable[[int, int, Batch], Callable[[], Any]]]:
@@ -131,17 +131,17 @@ def make_step(
     return step
 
 
-def measure_sampling(replay: Replay, is_quick: bool) -> Figure:
+def measure_sampling(replay: Replay, is_smoke: bool) -> Figure:
     """Positions per second that one thread draws, observes and mirrors."""
     steps = iter(range(1 << 40))
 
     def take() -> float:
         start = time.perf_counter()
-        for _ in range(4 if is_quick else 400):
+        for _ in range(4 if is_smoke else 400):
             replay.sample(512, step_rng(0, next(steps)))
-        return (4 if is_quick else 400) * 512 / (time.perf_counter() - start)
+        return (4 if is_smoke else 400) * 512 / (time.perf_counter() - start)
 
-    rates = take_quiet(take, wanted=5, max_samples=2 if is_quick else 15, max_s=1.0 if is_quick else 20.0).values
+    rates = take_quiet(take, wanted=5, max_samples=2 if is_smoke else 15, max_s=1.0 if is_smoke else 20.0).values
     print(f"\nsampling: {number(median(rates))} positions per second, batch 512, one core; {len(replay)} in memory")
     return Figure.of(
         "replay sampling, one core",

@@ -201,19 +201,19 @@ def _start_together(processes: list[subprocess.Popen[str]]) -> list[str]:
     return [process.communicate()[0] for process in processes]
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     sys.path.insert(0, str(EXAMPLES))
     import connect4_python
 
-    num_turns = 2 if is_quick else 12
+    num_turns = 2 if is_smoke else 12
     figures: list[Figure] = []
     if num_cores() >= 2:
         cores = sorted(os.sched_getaffinity(0))[-2:]
         wait_for_quiet(perf_counter() + MAX_WAIT_S / 2)
-        seconds = 0.3 if is_quick else 2.0
+        seconds = 0.3 if is_smoke else 2.0
         single = max(alone([core], seconds) for core in cores)
-        both = max(alone(cores, seconds) for _ in range(1 if is_quick else 3))
+        both = max(alone(cores, seconds) for _ in range(1 if is_smoke else 3))
         figures.append(Figure(name="two processes alone, plain Python", value=both / single, unit="x one"))
         print(f"\ntwo alone: {number(single)} simulations/s for one process, {number(both)} for two")
     python = compare("Connect-4 in plain Python", connect4_python.Connect4(), 512, 100, num_turns)

@@ -212,9 +212,9 @@ def count_agreement(game: Any, network: ResNet, num_positions: int) -> int:
         )
 
 
-def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: bool) -> list[Figure]:
+def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_smoke: bool) -> list[Figure]:
     """Print the table for one number of torch threads and return its figures."""
-    num_games, games_per_block, max_s = (2, 2, 0.0) if is_quick else (NUM_GAMES, NUM_GAMES // 4, 40.0)
+    num_games, games_per_block, max_s = (2, 2, 0.0) if is_smoke else (NUM_GAMES, NUM_GAMES // 4, 40.0)
     starts = itertools.cycle(range(0, num_games, games_per_block))
 
     def take() -> tuple[Played, Played, Played]:
@@ -272,16 +272,16 @@ def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_quick: b
     return figures
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     game = windrow.make_game("connect4")
     network = make_resnet(game.observation, game.num_actions)
     figures = [
         figure
         for num_threads in sorted({1, num_cores()})
-        for figure in measure_threads(game, network, num_threads, is_quick=is_quick)
+        for figure in measure_threads(game, network, num_threads, is_smoke=is_smoke)
     ]
-    num_positions = 2 if is_quick else 20
+    num_positions = 2 if is_smoke else 20
     num_same = count_agreement(game, network, num_positions)
     print(f"\n  Both ways gave the same visits to the last one on {num_same} of {num_positions} positions.")
     return [

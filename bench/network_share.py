@@ -121,9 +121,9 @@ def measure_case(
     return figure, row
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
-    num_simulations, num_searches = (8, 2) if is_quick else (NUM_SIMULATIONS, 4)
+    num_simulations, num_searches = (8, 2) if is_smoke else (NUM_SIMULATIONS, 4)
     keep_freed_memory()
     figures, rows = [], []
     cases = ((64, "start"), (64, "mixed"), (128, "start"))

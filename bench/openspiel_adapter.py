@@ -109,10 +109,10 @@ class Contest:
         self._search.close()
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
     openings = draw_moves(pyspiel.load_game(GAME))
-    num_rounds = 2 if is_quick else 15
+    num_rounds = 2 if is_smoke else 15
     figures: list[Figure] = []
     rows: list[tuple[str, ...]] = []
     with on_cores(1):

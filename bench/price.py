@@ -6,7 +6,7 @@ second run with the same file goes on with what is missing; `bench/price_report.
 of the docs from it.
 
     python bench/price.py --network connect4=runs/connect4 --network othello=runs/othello --out price_raw.json
-    python bench/price.py --network connect4=runs/connect4 --quick --out /tmp/quick.json
+    python bench/price.py --network connect4=runs/connect4 --smoke --out /tmp/smoke.json
     python bench/price.py --network gomoku9=runs/gomoku9 --seconds 200 --simulations 400 --out price_raw.json
     python bench/price.py --network gomoku9=runs/gomoku9 --seconds 0 --calls 8 --out calls.json  # rows per call only
 """
@@ -30,10 +30,11 @@ from price_players import Trained
 from price_positions import read_positions
 from price_rows import make_results, write_results
 from price_solver import measure_solver
+from report import SMOKE_HELP
 
 from windrow import make_game
 
-QUICK = {
+SMOKE = {
     "calls": 1,
     **{"simulations": (100,), "leaves": (4, 16), "curve": (25, 50, 100, 200)},
     **{"positions": 100, "pairs": 4, "passes": 1},
@@ -66,10 +67,10 @@ def read_arguments() -> argparse.Namespace:
     add("--backend", default="auto", metavar="NAME", help="what runs the network (auto)")
     add("--cache-gb", type=float, metavar="GB", help="for evaluations (a third of the spare memory)")
     add("--calls", type=int, default=0, metavar="N", help="positions to count the rows of network calls in (none)")
-    add("--quick", action="store_true", help="a smoke run: figures of no worth")
+    add("--smoke", action="store_true", help=SMOKE_HELP)
     arguments = parser.parse_args()
-    if arguments.quick:
-        for name, value in QUICK.items():
+    if arguments.smoke:
+        for name, value in SMOKE.items():
             setattr(arguments, name, value)
     for network in arguments.network:
         if "=" not in network or not Path(network.partition("=")[2]).exists():

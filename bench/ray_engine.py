@@ -182,9 +182,9 @@ def measure_local(num_turns: int) -> list[Figure]:
     return figures
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
-    num_turns = 1 if is_quick else 7
+    num_turns = 1 if is_smoke else 7
     with connect("local"):
         return [
             *measure_pipelining(num_turns),

@@ -152,7 +152,7 @@ def read_figures(path: Path) -> list[Figure]:
 def run_alone(measure: Callable[[bool], list[Figure]], description: str) -> None:
     """The command line of one benchmark: `measure(is_smoke)` prints its tables and returns its figures."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
+    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     arguments = parser.parse_args()
     if arguments.smoke:

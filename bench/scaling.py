@@ -94,20 +94,20 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(is_quick: bool) -> Costs:
+def measure(is_smoke: bool) -> Costs:
     """All costs, of Connect-4 with 64 simulations."""
     game = make_game("connect4")
     search = SearchConfig(num_simulations=64, dirichlet_fraction=0.25, num_threads=1, pipeline=1)
     player = SelfPlay(game, NullEvaluator(), search, SelfPlayConfig(num_slots=256))
     list(player.play(64))
     before, stats = process_time(), player.stats
-    positions, evaluate_s, num_games = stats.nn_positions, stats.evaluate_s, 200 if is_quick else 2000
+    positions, evaluate_s, num_games = stats.nn_positions, stats.evaluate_s, 200 if is_smoke else 2000
     records = list(player.play(num_games))
     spent_s = process_time() - before - (stats.evaluate_s - evaluate_s)
     leaves = stats.nn_positions - positions
     with connect("local", num_cpus=4):
-        asked, answered = measure_requests(game, 0.2 if is_quick else 3.0)
-        report_s, game_s = measure_reports(records[:64], 30 if is_quick else 400)
+        asked, answered = measure_requests(game, 0.2 if is_smoke else 3.0)
+        report_s, game_s = measure_reports(records[:64], 30 if is_smoke else 400)
     return Costs(
         leaf_s=spent_s / leaves,
         ask_s=asked[0],
@@ -425,9 +425,9 @@ def large(value: float) -> str:
     return f"{value / 1e9:.3g} G" if value >= 1e9 else number(value)
 
 
-def main(is_quick: bool) -> list[Figure]:
+def main(is_smoke: bool) -> list[Figure]:
     """Measure, predict, simulate."""
-    costs = measure(is_quick)
+    costs = measure(is_smoke)
     micro = {
         "a leaf, worker": costs.leaf_s,
         "a request, worker": costs.ask_s,
@@ -445,7 +445,7 @@ def main(is_quick: bool) -> list[Figure]:
         f"{costs.leaves_per_game:.0f} leaves a game\n  assumed: GPU {1e6 * costs.call_s:.0f} us a batch and "
         f"{1e6 * costs.call_row_s:.3f} us a row; links of {8e-9 * costs.link_bytes_per_s:.0f} Gbit/s"
     )
-    num_requests = 3000 if is_quick else 60_000
+    num_requests = 3000 if is_smoke else 60_000
     # 256 channels and 20 blocks are 64 times the work.
     big = replace(costs, call_row_s=64 * costs.call_row_s, weight_bytes=94_000_000)
     return [*tell(costs, "64x5", num_requests), *tell(big, "256x20", num_requests), *sweep(costs, num_requests)]

@@ -102,10 +102,10 @@ def _counts(selfplay: SelfPlay) -> dict[str, float]:
     return {name: getattr(selfplay.stats, name) for name in type(selfplay.stats).__slots__}
 
 
-def measure(*, num_slots: int, minutes: float, is_quick: bool) -> list[Figure]:
+def measure(*, num_slots: int, minutes: float, is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
     keep_freed_memory()
-    turn_s = 0.3 if is_quick else 3.0
+    turn_s = 0.3 if is_smoke else 3.0
     turns: list[Turn] = []
     rows: list[tuple[str, ...]] = []
     start = perf_counter()
@@ -125,7 +125,7 @@ def measure(*, num_slots: int, minutes: float, is_quick: bool) -> list[Figure]:
                 f"{turn.resident:.0f}",
             )
         )
-        if minute >= minutes or (is_quick and len(turns) >= 2):
+        if minute >= minutes or (is_smoke and len(turns) >= 2):
             break
     shown = rows[:: max(1, len(rows) // 20)]
     print_table(f"Self-play, {num_slots} games at once, 64 simulations for a quarter of the moves", HEADER, shown)
@@ -154,12 +154,12 @@ def measure(*, num_slots: int, minutes: float, is_quick: bool) -> list[Figure]:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
+    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     parser.add_argument("--slots", type=int, default=128, help="games at once")
     parser.add_argument("--minutes", type=float, default=0.7, help="how long to go on; 10 for the proof of steadiness")
     arguments = parser.parse_args()
-    figures = measure(num_slots=arguments.slots, minutes=arguments.minutes, is_quick=arguments.smoke)
+    figures = measure(num_slots=arguments.slots, minutes=arguments.minutes, is_smoke=arguments.smoke)
     if arguments.json is not None:
         write_json(arguments.json, figures)
     else:

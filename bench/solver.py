@@ -54,7 +54,7 @@ def measure_positions(solver: Connect4Solver, rate: Callable[[Any], Any], stones
     return stones, count, *milliseconds, number(num_nodes / count), number(num_nodes / all_s), high_s
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     figures: list[Figure] = []
     with on_cores(1):
@@ -62,8 +62,8 @@ def measure(is_quick: bool) -> list[Figure]:
             solver = Connect4Solver(make_game("connect4"))
             rate = solver.results if question == "results" else solver.rate
             rows: list[tuple[Any, ...]] = []
-            for stones in STONES[2:] if is_quick else STONES:
-                *row, high_s = measure_positions(solver, rate, stones, 10 if is_quick else NUM_POSITIONS)
+            for stones in STONES[2:] if is_smoke else STONES:
+                *row, high_s = measure_positions(solver, rate, stones, 10 if is_smoke else NUM_POSITIONS)
                 rows.append(tuple(row))
                 at_most = MAX_TYPICAL_S if (question, stones) == ("results", 8) else None
                 figures.append(

@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="instead of runs/bench/NAME.json")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="instead of runs/bench/NAME.md")
     parser.add_argument("--commit", help="of the sources, where git cannot say")
-    parser.add_argument("--smoke", "--quick", action="store_true", help=SMOKE_HELP)
+    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     arguments = parser.parse_args()
     if arguments.list:
         if arguments.json is not None:

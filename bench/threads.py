@@ -70,13 +70,13 @@ def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_samples: int) -
         )
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
     if num_cores() < 2:
         print("\nthreads: one core only, nothing to measure")
         return []
-    counts = (32, 256) if is_quick else TREE_COUNTS
-    wanted, max_samples = (2, 3) if is_quick else (5, 12)
+    counts = (32, 256) if is_smoke else TREE_COUNTS
+    wanted, max_samples = (2, 3) if is_smoke else (5, 12)
     games = {"connect4": windrow.make_game("connect4"), "gomoku 15x15": windrow.make_game("gomoku", size=15)}
     figures: list[Figure] = []
     with on_cores(2):

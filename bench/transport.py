@@ -76,9 +76,9 @@ def evaluator_s() -> float:
     return (perf_counter() - start) / 2000
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
-    num_calls, num_repeats = (100, 3) if is_quick else (1000, 10)
+    num_calls, num_repeats = (100, 3) if is_smoke else (1000, 10)
     own_s = evaluator_s()
     figures: list[Figure] = []
     rows: list[tuple[str, ...]] = []

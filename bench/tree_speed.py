@@ -112,11 +112,11 @@ def run_cases(title: str, cases: list[Case], num_repeats: int) -> None:
         case.search.close()
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the tables and return the figures."""
     connect4 = windrow.make_game("connect4")
-    budgets = [64, 400] if is_quick else [64, 400, 1600, 6400]
-    num_repeats = 2 if is_quick else 15
+    budgets = [64, 400] if is_smoke else [64, 400, 1600, 6400]
+    num_repeats = 2 if is_smoke else 15
     print(
         "\nns/sim is the cost of a simulation, and the columns after it what it was spent on; rest is Python and what"
         "\nit calls between the verbs. core: how much of the time this process had its cores to itself."
@@ -128,7 +128,7 @@ def measure(is_quick: bool) -> list[Figure]:
         title = f"Connect-4, {NUM_TREES} trees, uniform evaluator, 1 thread on 1 core"
         run_cases(title, [*by_budget.values(), mixed], num_repeats)
 
-        budget = 100 if is_quick else 400
+        budget = 100 if is_smoke else 400
         others = [
             make_case("tic-tac-toe", windrow.make_game("tictactoe"), budget),
             make_case("othello", windrow.make_game("othello"), budget),

@@ -166,9 +166,9 @@ def measure_updates(host: str, seconds: float) -> float:
         return count / (monotonic() - start)
 
 
-def run(is_quick: bool) -> list[Figure]:
+def run(is_smoke: bool) -> list[Figure]:
     """Measure and print."""
-    clicks, seconds = (5, 1.0) if is_quick else (40, 6.0)
+    clicks, seconds = (5, 1.0) if is_smoke else (40, 6.0)
     figures: list[Figure] = []
     for page in PAGES:
         size = sum(len(content) for content, _ in read_files(page).values()) / 1000
@@ -187,7 +187,7 @@ def run(is_quick: bool) -> list[Figure]:
                 print(f"one page: {rate:.1f} updates a second")
                 figures.append(Figure(name="web_updates", value=rate, unit="/s", at_most=MAX_UPDATES + 0.5))
     with server("connect4") as (host, process):
-        nodes, wait = measure_tree(host, 20_000 if is_quick else 1_000_000)
+        nodes, wait = measure_tree(host, 20_000 if is_smoke else 1_000_000)
         print(f"a tree of {nodes:,} nodes: a node opens in {1000 * wait:.1f} ms at most")
         load = measure_load(host, process, seconds, clicks)
     print(

@@ -23,18 +23,18 @@ MAX_UPDATE_S = 0.05
 BATCH = 64
 
 
-def measure(is_quick: bool) -> list[Figure]:
+def measure(is_smoke: bool) -> list[Figure]:
     """Print the table and return the figures."""
     game = windrow.make_game("connect4")
     networks = [make_resnet(game.observation, game.num_actions, seed=seed) for seed in range(2)]
     rows = random_positions(game, BATCH, seed=2).observations
     evaluators: dict[str, NetworkEvaluator] = {}
     for name, backend in BACKENDS.items():
-        if backend.missing() is None and (backend.is_quick or not is_quick):
+        if backend.missing() is None and (backend.is_quick or not is_smoke):
             evaluators[name] = load(networks[0], game=game, backend=name)
     updates: dict[str, list[float]] = {name: [] for name in evaluators}
     firsts: dict[str, list[float]] = {name: [] for name in evaluators}
-    for repeat in range(2 if is_quick else 12):
+    for repeat in range(2 if is_smoke else 12):
         for name, evaluator in evaluators.items():
             evaluator.evaluate(rows)
             start = time.perf_counter()
