@@ -40,12 +40,12 @@ def test_backgammon_shows_dice_rolled_or_chosen(browser: Browser, screenshots: P
         page.wait(f"{PLY} === 1 && {UPDATES} >= 1")
         assert page.run("document.querySelectorAll('.die').length") == 2
         page.wait("document.querySelectorAll('.arrow').length >= 2")
+        assert page.run("document.querySelector('.arrow-text').textContent").endswith("%")
         page.screenshot(screenshots / "backgammon_dark.png")
         # Eight to four, by the points themselves.
         for point in ("8", "4"):
             page.click(f"[data-point='{point}']")
         page.wait(f"{PLY} === 2")
-        page.click("#settings summary")
         page.run("window.before = document.querySelector('#choices').firstChild")
         page.run("document.querySelector('[name=dice]').value = 'chosen'")
         page.run("document.querySelector('[name=dice]').dispatchEvent(new Event('change', {bubbles: true}))")
@@ -66,6 +66,11 @@ def test_azul_by_its_tiles(browser: Browser, screenshots: Path) -> None:
         page.wait(f"{PLY} === 1 && {UPDATES} >= 1")
         page.click("[aria-label='1 black from display A']")
         page.wait("document.querySelector('[aria-label=\"1 black from display A\"]').ariaPressed === 'true'")
+        # What is pointed at shows its line; the tiles and the row that it begins with are marked.
+        page.wait("document.querySelector('.pv').textContent.startsWith('Line: AK')")
+        page.wait("document.querySelectorAll('.tiles.pointed, .target-row.pointed').length === 2")
+        assert page.run("document.querySelector('.tiles .weight:not(:empty)').textContent").endswith("%")
+        assert page.run("document.querySelector('#choices').hidden")  # the tiles are all that it takes
         page.screenshot(screenshots / "azul.png")
         page.click(".mat.mover [aria-label='row 3']")
         page.wait(f"{PLY} >= 2")

@@ -53,6 +53,7 @@ def test_a_whole_game_of_connect4_by_clicks(browser: Browser, connect4: Served, 
     with browser.open(connect4.link) as page:
         page.wait(f"{PLY} === 0 && {UPDATES} >= 3")
         page.wait("document.querySelectorAll('.mark').length >= 3")
+        assert page.run("document.querySelector('#status').textContent") == "Your move"
         page.screenshot(screenshots / "connect4_start.png")
         for _ in range(21):
             page.wait(f"{TURN_OVER} || ({YOUR_TURN})")
@@ -62,7 +63,9 @@ def test_a_whole_game_of_connect4_by_clicks(browser: Browser, connect4: Served, 
             page.click_cell(next(column for column in range(7) if moves.count(str(column + 1)) < 6), 0)
             page.wait(f"{PLY} > {ply}")
         assert page.run(TURN_OVER)
-        assert page.run("document.querySelector('#status').textContent").startswith("Game over")
+        winner = page.run("document.querySelector('.swatch')?.className")
+        result = {"swatch s1": "search A wins", "swatch s0": "you win", None: "a draw"}[winner]
+        assert page.run("document.querySelector('#status').textContent") == f"Game over: {result}"
         page.wait("document.querySelectorAll('.odds .dot').length > 3")
         page.screenshot(screenshots / "connect4_over.png")
         # All that it needs is served here.
@@ -73,7 +76,6 @@ def test_a_whole_game_of_gomoku_by_clicks(browser: Browser, gomoku: Served, scre
     """The search needs few simulations to beat someone who fills the board from its edge."""
     with browser.open(gomoku.link, is_dark=True) as page:
         page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
-        page.click("#settings summary")
         change(page, "a-strength", 150)
         for _ in range(41):
             page.wait(f"{TURN_OVER} || ({YOUR_TURN})")
@@ -116,6 +118,7 @@ def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None
     with browser.open(f"{connect4.link}#g=connect4&m=4453") as page:
         page.wait(f"{PLY} === 4")
         assert page.run("document.querySelectorAll('.stone').length") == 4
+        page.wait(f"{UPDATES} >= 1 && document.querySelector('.panel h2 small').textContent === 'thinking'")
         page.click("#back")
         page.wait(f"{PLY} === 2")  # to where the person moved last
         assert page.run("location.hash") == "#g=connect4&m=44"
@@ -238,7 +241,6 @@ def test_settings_say_what_is_used_and_outlive_a_reload(browser: Browser, connec
 def test_two_searches_side_by_side(browser: Browser, connect4: Served, screenshots: Path) -> None:
     with browser.open(f"{connect4.link}#g=connect4&m=44") as page:
         page.wait(f"{UPDATES} >= 1")
-        page.click("#settings summary")
         page.click("[name=compare]")
         page.wait("document.querySelectorAll('svg.board').length === 2")
         page.wait("document.querySelectorAll('.panel tbody tr:not(.empty)').length === 14")
@@ -267,6 +269,7 @@ def test_the_tree_of_100000_nodes(browser: Browser, connect4: Served, screenshot
         page.wait("document.querySelectorAll('.tree ul ul li').length >= 6")
         levels = page.run("[...document.querySelectorAll('.tree li[aria-level]')].map(item => item.ariaLevel)")
         assert {"1", "2", "3"} <= set(levels)
+        assert page.run("document.querySelector('.tree ul ul .node').lastChild.textContent") == "3"  # its depth
         before = page.run("document.querySelector('#explorer').dataset.visits")
         page.wait(f"document.querySelector('#explorer').dataset.visits !== '{before}'")  # it follows the search
         page.screenshot(screenshots / "explorer.png")
@@ -303,7 +306,6 @@ def test_every_control_has_a_name(browser: Browser, connect4: Served) -> None:
     """As a screen reader sees the page."""
     with browser.open(f"{connect4.link}#g=connect4&m=44") as page:
         page.wait(f"{UPDATES} >= 1")
-        page.click("#settings summary")
         page.press("e")
         page.wait("document.querySelectorAll('.tree > li').length === 7")
         nodes = page.send("Accessibility.getFullAXTree")["nodes"]

@@ -15,6 +15,7 @@ export class Panel {
     this.names = new Map();
     this.rows = [];
     this.title = el("span");
+    this.state = el("small", { role: "status" });
     this.bar = el("i");
     this.first = el("span");
     this.second = el("span");
@@ -22,7 +23,7 @@ export class Panel {
     this.body = el("tbody");
     this.line = el("p", { class: "pv", "aria-live": "off" });
     this.element = el("section", { class: "card panel", "aria-label": `Search ${side.toUpperCase()}`, "data-side": side },
-      el("h2", {}, `Search ${side.toUpperCase()}`, this.title),
+      el("h2", {}, `Search ${side.toUpperCase()}`, this.title, this.state),
       el("div", { class: "value-text" }, this.first, this.second),
       el("div", { class: "value", role: "img", "aria-label": "Expected result" }, this.bar),
       this.numbers,
@@ -53,8 +54,8 @@ export class Panel {
     const share = chance(values[0]);
     this.bar.style.width = percent(share, 1);
     this.bar.parentElement.setAttribute("aria-label", `Expected result: first player ${percent(share)}`);
-    this.first.textContent = `first ${percent(share, 1)}`;
-    this.second.textContent = values.length === 2 ? `second ${percent(chance(values[1]), 1)}` : values.slice(1).map(signed).join("  ");
+    this.first.textContent = values.length <= 2 ? `first player ${percent(share, 1)}` : `player 1 ${percent(share, 1)}`;
+    this.second.textContent = values.length === 2 ? `second player ${percent(chance(values[1]), 1)}` : values.slice(1).map(signed).join("  ");
   }
 
   update(analysis, names) {

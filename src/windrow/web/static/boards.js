@@ -17,13 +17,14 @@ const NAMES = { x: "first player", o: "second player", ".": "empty" };
 function makeGrid({ picture, legal, onPlay, label, rendering, isSmall, run, cursor: kept }) {
   const { cells, style, rows, columns, places, fresh } = picture;
   const height = cells.length, width = cells[0].length, hasRows = rows.some(Boolean);
-  const edge = 0.7 * Math.min(1, width / 5), left = isSmall ? 0 : hasRows ? edge : 0.1, bottom = isSmall ? 0 : edge;
+  const nameSize = Math.min(0.34, 0.032 * width), edge = 2.1 * nameSize, left = isSmall ? 0 : hasRows ? edge : 0.1, bottom = isSmall ? 0 : edge;
   const drawing = svg("svg", {
-    viewBox: `${-left} ${-0.1} ${width + left + 0.1} ${height + bottom + 0.1}`, class: `board ${style}`,
+    viewBox: `${-left} ${-0.1} ${width + left + 0.1} ${height + bottom + 0.1}`, class: `board ${style} ${width > 11 ? "large" : ""}`,
     role: "img", "aria-label": `${label}. ${rendering || ""}`,
   });
   const scale = Math.min(1, width / 6); // letters of a small board are small too
   drawing.style.setProperty("--scale", scale);
+  drawing.style.setProperty("--name", `${nameSize}px`);
   drawing.append(svg("rect", { x: 0, y: 0, width, height, rx: style === "crossings" ? 0.1 : 0.2, class: "ground" }));
   drawing.append(svg("path", { d: gridLines(style, width, height), class: style === "holes" ? "hole" : "rule" }));
   if (style === "crossings" && width >= 13) drawing.append(stars(width, height));
@@ -256,10 +257,14 @@ function makeBackgammon({ picture, legal, onPlay, label, rendering, isSmall }) {
     const y1 = a.y + a.direction * 0.85 * Math.max(0, Math.min(a.count, 5) - 1);
     const y2 = b.y + b.direction * 0.85 * Math.min(b.count, 5);
     const bend = (a.y < 5.7) === (b.y < 5.7) ? (a.y < 5.7 ? 2.2 : -2.2) : 0;
-    return svg("path", {
-      d: `M${a.x} ${y1}Q${(a.x + b.x) / 2} ${(y1 + y2) / 2 + bend} ${b.x} ${y2}`, class: `arrow ${extra}`,
+    const cx = (a.x + b.x) / 2, cy = (y1 + y2) / 2 + bend;
+    const path = svg("path", {
+      d: `M${a.x} ${y1}Q${cx} ${cy} ${b.x} ${y2}`, class: `arrow ${extra}`,
       "stroke-width": (0.06 + 0.24 * weight).toFixed(3), "stroke-opacity": (0.25 + 0.7 * weight).toFixed(3), "marker-end": "url(#arrowhead)",
     });
+    // Two thirds of the way: there arrows from one point, or to one, are apart.
+    const at = 0.65, on = (start, middle, end) => (1 - at) ** 2 * start + 2 * at * (1 - at) * middle + at ** 2 * end;
+    return { path, x: on(a.x, cx, b.x), y: on(y1, cy, y2) };
   };
   drawing.append(svg("defs", {}, svg("marker", { id: "arrowhead", viewBox: "0 0 4 4", refX: 2.4, refY: 2, markerWidth: 2.6, markerHeight: 2.6, orient: "auto" }, svg("path", { d: "M0 0L4 2L0 4z", class: "head" }))));
   const names = new Map(legal);
@@ -268,13 +273,16 @@ function makeBackgammon({ picture, legal, onPlay, label, rendering, isSmall }) {
     heat(analysis) {
       if (!analysis) { heatLayer.replaceChildren(); return; }
       const most = Math.max(1, ...analysis.moves.map(row => row[1]));
-      const arrows = analysis.moves.slice(0, 6).reverse().map(([action, visits]) => arrow(names.get(action) || "", visits / most, action === analysis.best ? "best" : ""));
-      heatLayer.replaceChildren(...arrows.filter(Boolean));
+      const shown = analysis.moves.slice(0, 6).reverse().map(([action, visits, q]) => {
+        const drawn = arrow(names.get(action) || "", visits / most, action === analysis.best ? "best" : "");
+        return drawn && { ...drawn, label: svg("text", { x: drawn.x, y: drawn.y + 0.14, class: "arrow-text", text: visits ? percent(chance(q)) : "" }) };
+      }).filter(Boolean);
+      heatLayer.replaceChildren(...shown.map(one => one.path), ...shown.map(one => one.label));
     },
     preview(line) {
       const own = [];
       for (const name of line) { if (!split(name).from) break; own.push(name); }
-      lineLayer.replaceChildren(...own.slice(0, 4).map(name => arrow(name, 0.6, "line")).filter(Boolean));
+      lineLayer.replaceChildren(...own.slice(0, 4).map(name => arrow(name, 0.6, "line")).filter(Boolean).map(one => one.path));
     },
     nameOf: action => names.get(action),
   };
@@ -341,7 +349,7 @@ function makeAzul({ picture, legal, onPlay, label, turn }) {
         ...[...board.wall[index]].map(letter => tile(letter, letter === letter.toUpperCase() ? "laid" : "open")))));
     const floor = row("F", "floor", [el("small", { text: "floor" }), ...[...board.floor].map(letter => letter === "." ? el("span", { class: "tile empty" }) : tile(letter))]);
     return el("div", { class: `mat ${isMover ? "mover" : ""}` },
-      el("h3", { text: `player ${board.player}: ${board.score} ${board.score === 1 ? "point" : "points"}` }), ...rows, floor);
+      el("h3", { text: `${["First", "Second"][board.player]} player: ${board.score} ${board.score === 1 ? "point" : "points"}` }), ...rows, floor);
   });
   element.append(el("p", { class: "caption", text: picture.title }), shelves, el("div", { class: "mats" }, ...boards));
 
@@ -355,22 +363,37 @@ function makeAzul({ picture, legal, onPlay, label, turn }) {
     const action = byName.get(chosen + key);
     if (action !== undefined) onPlay(action);
   }
-  let newest = null;
+  let newest = null, best = new Map();
   function paint() {
+    // Of tiles that can go to several rows: all their visits, and the value of the most visited move.
     const bySource = new Map(), byTarget = new Map();
-    for (const [action, visits] of newest ? newest.moves : []) {
-      const name = names.get(action) || "", source = name.slice(0, 2);
-      bySource.set(source, (bySource.get(source) || 0) + visits);
-      if (source === chosen) byTarget.set(name.slice(2), visits);
+    for (const [action, visits, q] of newest ? newest.moves : []) {
+      const name = names.get(action) || "", source = name.slice(0, 2), known = bySource.get(source);
+      if (known) known.visits += visits;
+      else bySource.set(source, { visits, q, action });
+      if (source === chosen) byTarget.set(name.slice(2), { visits, q, action });
     }
     const total = newest ? Math.max(1, newest.visits) : 1;
-    for (const [group, shares] of [[sources, bySource], [targets, byTarget]]) {
+    for (const [group, found] of [[sources, bySource], [targets, byTarget]]) {
       for (const [key, button] of group) {
-        const share = (shares.get(key) || 0) / total, weight = button.querySelector(".weight");
-        button.style.setProperty("--weight", share.toFixed(3));
-        if (weight) weight.textContent = share >= 0.005 ? percent(share) : "";
+        const { visits, q } = found.get(key) || { visits: 0 }, weight = button.querySelector(".weight");
+        button.style.setProperty("--weight", (visits / total).toFixed(3));
+        if (weight) weight.textContent = visits ? percent(chance(q)) : "";
+        button.title = visits ? `${short(visits)} visits` : "";
       }
     }
+    best = bySource;
+  }
+  // The line of play behind what is pointed at: tiles stand for their most visited move.
+  const say = action => element.dispatchEvent(new CustomEvent("point", { detail: action === undefined ? null : action }));
+  for (const [key, button] of sources) {
+    for (const kind of ["pointerenter", "focus"]) button.addEventListener(kind, () => say(best.get(key)?.action));
+  }
+  for (const [key, button] of targets) {
+    for (const kind of ["pointerenter", "focus"]) button.addEventListener(kind, () => say(byName.get(chosen + key)));
+  }
+  for (const button of [...sources.values(), ...targets.values()]) {
+    for (const kind of ["pointerleave", "blur"]) button.addEventListener(kind, () => say(undefined));
   }
   return {
     element,

@@ -45,7 +45,7 @@ function path(values, x, y) {
 
 // A metric over iterations. points: [[iteration, value], ...] per line, in order.
 export function drawMetric(box, lines, { show, label, hasZero }) {
-  const all = lines.flatMap(line => line.points), height = 190, width = WIDTH;
+  const all = lines.flatMap(line => line.points), height = 190, width = 400;
   const values = all.map(point => point[1]);
   let low = Math.min(...values), high = Math.max(...values);
   if (hasZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
@@ -53,10 +53,10 @@ export function drawMetric(box, lines, { show, label, hasZero }) {
   const ticks = niceTicks(low, high);
   low = ticks[0];
   high = ticks[ticks.length - 1];
-  const left = 52, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
+  const left = 58, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
   const x = at => left + (last > first ? (at - first) / (last - first) : 0.5) * (width - left - RIGHT);
   const y = value => TOP + (1 - (value - low) / (high - low)) * (height - TOP - BOTTOM);
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "odds" });
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "odds metric" });
   for (const value of ticks) {
     drawing.append(svg("line", { x1: left, x2: width - RIGHT, y1: y(value), y2: y(value), class: "grid" }));
     drawing.append(svg("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end", text: show(value) }));

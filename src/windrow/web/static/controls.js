@@ -27,7 +27,7 @@ export class Controls {
     const compare = el("label", { class: "check" }, el("input", { name: "compare", type: "checkbox" }), "Compare two searches");
     const players = el("fieldset", {}, el("legend", { text: "Players" }), ...seats, compare);
     if (welcome.chance !== "none") {
-      players.append(choice("Chance", "dice", [["server", "drawn by windrow"], ["chosen", "chosen by you"]], "server"));
+      players.append(choice("Chance", "dice", [["server", "by windrow"], ["chosen", "by you"]], "server", "Who rolls the dice, or draws"));
     }
     const sides = SIDES.map((side, index) => this.makeSide(side, index));
     form.replaceChildren(players, ...sides);
@@ -49,7 +49,7 @@ export class Controls {
     const { welcome } = this, name = key => `${side}-${key}`;
     const evaluators = welcome.evaluators.map((label, number) => [String(number), label]);
     return el("fieldset", { "data-side": side }, el("legend", { text: `Search ${side.toUpperCase()}` }),
-      choice("Evaluator", name("evaluator"), evaluators, String(Math.min(index, evaluators.length - 1)), "What says how good a position is: a network, random games, or nothing at all"),
+      el("div", { class: "whole" }, choice("Evaluator", name("evaluator"), evaluators, String(Math.min(index, evaluators.length - 1)), "What says how good a position is: a network, random games, or nothing at all")),
       number("Strength", name("strength"), 1000, { min: 0.01, step: "any", max: welcome.max_simulations, title: "How much it thinks about each of its moves" }),
       choice("a move, in", name("unit"), [["simulations", "simulations"], ["seconds", "seconds"]], "simulations"),
       choice("Engine", name("engine"), welcome.engines.map(engine => [engine, engine]), "auto", "How the tree is searched; auto chooses by evaluator"),

@@ -6,9 +6,9 @@ import { $, count, download, el, percent, short, signed, svg } from "./dom.js";
 const PAGE = 20, REFRESH_MS = 1000, MAX_REFRESHED = 12, IN_FILE = 5000, IN_PICTURE = 120;
 
 export class Explorer {
-  // box: the <details> that holds it. ask(message) asks the server; controls knows the sides.
-  constructor(box, { ask, controls, isThinking }) {
-    Object.assign(this, { box, ask, controls, isThinking, asked: 0, isStale: true });
+  // box: the <details> that holds it. ask(message) asks the server; isOver() says whether the game is.
+  constructor(box, { ask, isOver }) {
+    Object.assign(this, { box, ask, isOver, asked: 0, isStale: true });
     this.side = el("select", { "aria-label": "Search", onchange: () => this.reload() }, el("option", { value: "a", text: "Search A" }), el("option", { value: "b", text: "Search B" }));
     this.summary = el("p", { class: "caption", role: "status" });
     this.tree = el("ul", { class: "tree", role: "tree", "aria-label": "Search tree", onkeydown: event => this.key(event) });
@@ -19,7 +19,7 @@ export class Explorer {
         el("button", { type: "button", id: "tree-svg", text: "Export SVG", onclick: () => this.exportPicture() }),
         el("button", { type: "button", id: "tree-json", text: "Export JSON", onclick: () => this.exportData() })),
       this.summary,
-      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "Q", "prior", "in flight"].map(text => el("span", { text }))),
+      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "Q", "prior", "in flight", "depth"].map(text => el("span", { text }))),
       this.tree, this.picture);
     box.addEventListener("toggle", () => { if (box.open) this.reload(); });
   }
@@ -52,7 +52,7 @@ export class Explorer {
       if (first) first.tabIndex = 0;
     } catch (error) {
       this.isStale = true;
-      this.summary.textContent = error.message;
+      this.summary.textContent = this.isOver() ? "The game is over here: there is nothing to search." : error.message;
     }
   }
 
@@ -106,7 +106,7 @@ export class Explorer {
   makeItem(move, path, depth, most, isChance) {
     const cells = Object.fromEntries(["visits", "q", "prior", "flight"].map(name => [name, el("span")]));
     const bar = el("span", { class: "bar" });
-    const row = el("div", { class: `node ${isChance ? "chance" : ""}` }, el("span", { class: "name", text: move.name }), el("span", {}, bar), cells.visits, cells.q, cells.prior, cells.flight);
+    const row = el("div", { class: `node ${isChance ? "chance" : ""}` }, el("span", { class: "name", text: move.name }), el("span", {}, bar), cells.visits, cells.q, cells.prior, cells.flight, el("span", { text: depth + 1 }));
     row.style.setProperty("--depth", depth);
     const item = el("li", { role: "treeitem", tabindex: -1, "aria-level": depth + 1 }, row);
     item.path = path;

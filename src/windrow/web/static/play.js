@@ -169,7 +169,10 @@ async function welcome(message) {
     $("#title").replaceChildren(`windrow · ${message.game} `, el("small", { text: Object.entries(message.options).map(([name, value]) => `${name} ${value}`).join(", ") }));
     document.title = `${message.game} · windrow`;
     controls = new Controls($("#settings-form"), message, settingsChanged);
-    explorer = new Explorer($("#explorer"), { ask: request => link.ask(request), controls, isThinking: () => Object.keys(game.thinking).length > 0 });
+    explorer = new Explorer($("#explorer"), { ask: request => link.ask(request), isOver: () => game.position !== null && game.position.turn === "over" });
+    // In backgammon a plain win is one point of three.
+    if (message.options.scoring === "points") $("#odds-title").append(el("small", { class: "caption", text: " 100% is a win of three points" }));
+    $("#settings").open = matchMedia("(min-width: 56rem)").matches;
     for (const side of ["a", "b"]) panels[side] = new Panel(side, { play, point });
   }
   try {
@@ -232,6 +235,7 @@ function render() {
   const cursor = boards.a && boards.a.cursor ? boards.a.cursor() : null;
   boards = {};
   for (const part of [box, $(".columns")]) part.classList.toggle("two", sides.length > 1);
+  document.body.dataset.look = position.picture.style || position.picture.kind;
   box.replaceChildren(...sides.map(side => {
     const board = makeBoard({
       picture: position.picture, legal: position.legal, onPlay: play, label: `Board: ${position.status}`,
@@ -279,16 +283,46 @@ function showPanels() {
   $("fieldset[data-side='b']").hidden = !compares;
 }
 
-function showStatus() {
-  const { position } = game, kinds = Object.values(game.thinking).map(asked => asked.kind);
-  let text = position.status;
-  if (position.turn === "over") text = `Game over: ${position.status}`;
-  else if (typeof position.turn === "number") {
-    const seat = controls.seat(position.turn);
-    if (seat === "you") text += " (you)";
-    else text += game.isPaused ? ` (search ${seat.toUpperCase()} waits: Play best move lets it go on)` : ` (search ${seat.toUpperCase()})`;
+// Whose turn it is, or who has won, as people say it: the player that its stone stands for, and the words.
+function describeTurn() {
+  const { position, welcome: { players } } = game, { turn, returns } = position;
+  const seats = Array.from({ length: players }, (_, player) => controls.seat(player)), isAlone = seat => seats.filter(other => other === seat).length === 1;
+  const ordinal = player => players === 2 ? ["First player", "Second player"][player] : `Player ${player + 1}`;
+  if (turn === "over" && players === 2) {
+    if (returns[0] === returns[1]) return [null, "Game over: a draw"];
+    const winner = returns[0] > returns[1] ? 0 : 1, seat = seats[winner];
+    return [winner, `Game over: ${!isAlone(seat) ? `${ordinal(winner).toLowerCase()} wins` : seat === "you" ? "you win" : `search ${seat.toUpperCase()} wins`}`];
   }
-  $("#status").textContent = text;
+  if (turn === "over") return [null, `Game over: ${position.status}`];
+  if (typeof turn !== "number") return [null, position.status];
+  const seat = seats[turn], search = `Search ${seat.toUpperCase()}`;
+  const text = seat === "you" ? (isAlone(seat) ? "Your move" : `${ordinal(turn)} to move`)
+    : game.isPaused ? `${search} is to move, and waits: Play best move lets it go on`
+    : game.thinking[seat] ? `${search} is thinking` : `${search} is to move`;
+  return [turn, seat === "you" || players === 2 ? text : `${ordinal(turn)}: ${text}`];
+}
+
+const LEGENDS = {
+  grid: "On the board: what the player to move can expect, and visits below it.",
+  backgammon: "Arrows: the thicker, the more visits; with what the player to move can expect.",
+  azul: "Beside tiles: what the player to move can expect; the fuller the colour, the more visits. DB1 takes blue from display D to row 1; Z is the centre, F the floor.",
+  text: "Moves below: the fuller, the more visits; with what the player to move can expect.",
+};
+
+const STATES = { budget: "done", time: "done", stop: "stopped", memory: "its memory is full", running: "stopped" };
+
+function showStatus() {
+  const { position } = game, kinds = Object.values(game.thinking).map(asked => asked.kind), [player, text] = describeTurn();
+  const stone = player === null || ["text", "azul"].includes(position.picture.kind) ? [] : [el("span", { class: `swatch s${player}` })];
+  const status = $("#status");
+  if (status.textContent !== text || status.children.length !== stone.length) status.replaceChildren(...stone, text);
+  else if (stone.length) status.firstChild.className = stone[0].className;
+  $("#legend").textContent = typeof position.turn === "number" && game.analyses_on ? LEGENDS[position.picture.kind] : "";
+  for (const side of ["a", "b"]) {
+    const analysis = game.analyses[side];
+    panels[side].state.textContent = game.thinking[side] ? "thinking" : !analysis ? ""
+      : analysis.visits >= game.welcome.max_simulations ? "paused at its limit" : STATES[analysis.stats.stopped_by];
+  }
   $("#move-now").hidden = !kinds.includes("move");
   $("#analyse").setAttribute("aria-pressed", String(game.analyses_on));
   $("#back").disabled = !position.moves.length;
@@ -300,11 +334,11 @@ function showStatus() {
 
 function showChoices() {
   const { position } = game, box = $("#choices");
-  box.hidden = position.picture.kind === "grid" || !position.legal.length;
+  box.hidden = ["grid", "azul"].includes(position.picture.kind) || !position.legal.length;
   box.replaceChildren(...(box.hidden ? [] : position.legal.map(([action, name]) => el("button", {
-    type: "button", text: name, "data-action": action, onclick: () => play(action), onfocus: () => point(action), onblur: () => point(null),
+    type: "button", "data-action": action, onclick: () => play(action), onfocus: () => point(action), onblur: () => point(null),
     onpointerenter: () => point(action), onpointerleave: () => point(null),
-  }))));
+  }, name, el("small")))));
 }
 
 function weighChoices() {
@@ -316,6 +350,7 @@ function weighChoices() {
     button.style.setProperty("--weight", row ? (row[1] / most).toFixed(3) : 0);
     button.classList.toggle("best", Number(button.dataset.action) === analysis.best);
     button.title = row ? `${row[1]} visits, ${percent(chance(row[2]), 1)} expected` : "";
+    button.lastChild.textContent = row && row[1] ? ` ${percent(chance(row[2]))}` : "";
   }
 }
 
