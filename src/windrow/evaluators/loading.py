@@ -16,6 +16,7 @@ from windrow.evaluators.backends.source import Input, check_inputs, game_inputs,
 from windrow.evaluators.network import NetworkEvaluator
 from windrow.evaluators.positions import given_positions, random_positions
 from windrow.evaluators.protocol import Observations
+from windrow.games.python_game import as_core_game
 
 NUM_POSITIONS = 256
 """To calibrate on, and as many others to compare on."""
@@ -71,6 +72,7 @@ def load(
         ConfigError: there is no such backend or precision.
     """
     threads = _checked_threads(num_threads)
+    game = None if game is None else as_core_game(game)
     if isinstance(batch, bool) or batch < 1:
         raise ConfigError(f"batch must be at least 1, not {batch!r}")
     wanted = None if backend == "auto" else find_backend(backend, precision)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import ConfigError, EvaluatorError
-from windrow.games.core_game import CoreGame
+from windrow.games.python_game import as_core_game
 from windrow.inference.channel import (
     ANSWERED,
     CANCELLED,
@@ -107,7 +107,7 @@ class InferenceServer:
     reaches the clients whose questions it was about; without, it is raised by `turn` as well.
 
     Args:
-        game: whose positions are evaluated.
+        game: whose positions are evaluated; an object of your own class too.
         models: an evaluator, or several by name. Their weights may be updated between batches; every answer carries
             the version that gave it.
         policy: when a batch is sent.
@@ -115,25 +115,26 @@ class InferenceServer:
 
     def __init__(
         self,
-        game: CoreGame,
+        game: Any,
         models: object,
         policy: BatchingPolicy | None = None,
     ) -> None:
+        rules = as_core_game(game)
         self.policy = policy or BatchingPolicy()
         by_name = cast("Mapping[str, object]", models) if isinstance(models, Mapping) else {"": models}
         if len(by_name) > MAX_MODELS:
             raise ConfigError(f"a server has at most {MAX_MODELS} models, not {len(by_name)}")
         self._ports = [
-            model if isinstance(model, EvaluatorPort) else EvaluatorPort(game, model, max_batch=self.policy.max_batch)
+            model if isinstance(model, EvaluatorPort) else EvaluatorPort(rules, model, max_batch=self.policy.max_batch)
             for model in by_name.values()
         ]
         if any(port.takes_states for port in self._ports):
             raise ConfigError("an evaluator that takes states cannot be asked from afar: call it where the trees are")
-        self._shapes: Any = game.observation
+        self._shapes: Any = rules.observation
         self.facts = ChannelFacts(
-            num_floats=sum(int(np.prod(shape)) for shape in game.observation_shapes.values()),
-            num_actions=game.num_actions,
-            num_values=game.num_values,
+            num_floats=sum(int(np.prod(shape)) for shape in rules.observation_shapes.values()),
+            num_actions=rules.num_actions,
+            num_values=rules.num_values,
             reads_observations=any(port.reads_observations for port in self._ports),
             models=tuple(by_name),
         )

@@ -14,6 +14,7 @@ from windrow.errors import ConfigError, GameError, SearchError
 from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.python_game import as_core_game
 from windrow.numerics import Purpose, Stream
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
 from windrow.play.players import CountingPlayer, Player, make_player
@@ -161,7 +162,7 @@ class MatchProgress:
 
 
 def play_match(
-    game: CoreGame,
+    game: Any,
     a: Player | str,
     b: Player | str,
     *,
@@ -181,7 +182,8 @@ def play_match(
     order of their openings, not in the order in which they end, so that short games have no head start.
 
     Args:
-        game: what to play.
+        game: what to play; an object of your own class too, whose states players are given as `State`s: what the
+            class made is in their `data`.
         a: a player, or a spec for `make_player`.
         b: the other one; as a spec it has another seed than A.
         num_games: how many at most; even.
@@ -195,6 +197,7 @@ def play_match(
     for name, value in (("num_games", num_games), ("max_concurrent", max_concurrent)):
         if isinstance(value, bool) or value < 2 or value % 2:
             raise ConfigError(f"{name} must be even and 2 or more, because games are played in pairs; not {value}")
+    game = as_core_game(game)
     plies = default_plies(game) if openings_plies is None else openings_plies
     if isinstance(plies, bool) or plies < 0:
         raise ConfigError(f"openings_plies must be 0 or more, not {plies}")

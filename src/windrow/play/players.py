@@ -19,6 +19,7 @@ from windrow.errors import ConfigError, UnknownKeyError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
+from windrow.games.python_game import PythonGame, as_core_game
 from windrow.games.spelling import explain_unknown
 from windrow.play.specs import Spec, parse_spec
 from windrow.search import Search, SearchResult
@@ -81,7 +82,7 @@ class SearchPlayer:
     """Searches every position afresh and plays the most visited move.
 
     Args:
-        game: what it plays.
+        game: what it plays; with an object of your own class, `choose` takes its states as they are.
         evaluator: priors and values.
         config: how to search. Its engine "auto" is taken as "vectorized": all positions together, one leaf of each at a
             time, which costs no strength.
@@ -93,7 +94,7 @@ class SearchPlayer:
 
     def __init__(
         self,
-        game: CoreGame,
+        game: Any,
         evaluator: object,
         config: SearchConfig,
         *,
@@ -106,26 +107,26 @@ class SearchPlayer:
             config = config.replace(engine="vectorized")
         if config.engine != "multiprocess":
             config = config.replace(random_key="position")  # what it answers depends on nothing else
-        self.game, self.name, self.config = game, name, config
+        self.game, self.name, self.config = as_core_game(game), name, config
         self._temperature, self._temperature_plies = temperature, temperature_plies
         self._evaluator = evaluator if owns_evaluator else None
-        self._search = Search(game, evaluator, config)
+        self._search = Search(self.game, evaluator, config)
         self.simulations = 0
         """Simulations so far, of all moves."""
 
-    def choose(self, states: Sequence[State]) -> list[int]:
+    def choose(self, states: Sequence[Any]) -> list[int]:
         """One legal action per state."""
         return [self.pick(result) for result in self.search(states)]
 
-    def choose_at(self, states: Sequence[State], plies: Sequence[int]) -> list[int]:
+    def choose_at(self, states: Sequence[Any], plies: Sequence[int]) -> list[int]:
         """The same, knowing how many moves were made before."""
         return [self.pick(result, ply) for result, ply in zip(self.search(states), plies, strict=True)]
 
-    def search(self, states: Sequence[State]) -> list[SearchResult]:
+    def search(self, states: Sequence[Any]) -> list[SearchResult]:
         """What it thinks of every state."""
         results: list[SearchResult] = []
         for first in range(0, len(states), MAX_TREES):
-            results += self._search.run(list(states[first : first + MAX_TREES]))
+            results += self._search.run([self._own(state) for state in states[first : first + MAX_TREES]])
             self.simulations += results[-1].stats.simulations
         return results
 
@@ -144,6 +145,11 @@ class SearchPlayer:
         weights: list[float] = result.policy_at(self._temperature).tolist()
         return _draw(result.state, self.config.seed).choices(range(len(weights)), weights)[0]
 
+    def _own(self, state: Any) -> Any:
+        """What a class of one's own made, as a state of the wrapped game."""
+        is_bare = isinstance(self.game, PythonGame) and not isinstance(state, State)
+        return State(self.game, state) if is_bare else state
+
     def _num_plies(self, state: State) -> int:
         """How many moves were made, if nobody has counted them: told by the board where every move adds one stone."""
         if self.game.name not in _STONE_GAMES:
@@ -151,7 +157,7 @@ class SearchPlayer:
         return _num_stones(state) - _num_stones(self.game.initial_state())
 
 
-def make_player(game: CoreGame, spec: str, *, seed: int = 0) -> Player:
+def make_player(game: Any, spec: str, *, seed: int = 0) -> Player:
     """The player that `spec` describes.
 
     spec: `random`; `rollout:400` (a search with random games as evaluator, 400 simulations); `uniform:400` (one that
@@ -165,6 +171,7 @@ def make_player(game: CoreGame, spec: str, *, seed: int = 0) -> Player:
         ConfigError: there is no such player or setting.
         CheckpointError: the checkpoint is damaged or of another game.
     """
+    game = as_core_game(game)
     parsed = parse_spec(spec)
     if parsed.name == "random":
         _refuse(parsed, dict(parsed.settings), parsed.words, known=())

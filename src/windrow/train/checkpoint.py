@@ -197,7 +197,15 @@ def _describe(
     from importlib.metadata import version
 
     if not hasattr(net, "spec"):
-        raise ConfigError(f"only networks of windrow.nets can be saved, not {type(net).__name__}: it has no spec")
+        raise ConfigError(
+            f"only networks of windrow.nets can be saved, not {type(net).__name__}, which has no spec: keep a module "
+            "of your own by torch.save(net.state_dict(), path)"
+        )
+    if not isinstance(game, CoreGame):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f"a checkpoint names its game, so that it can be made again: give windrow.make_game('FILE.py:"
+            f"{type(game).__name__}'), not the bare object"
+        )
     return {
         "format": FORMAT,
         "game": game.name,
