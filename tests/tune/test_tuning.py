@@ -160,6 +160,27 @@ def test_a_sample_is_a_part_of_a_search(tictactoe: Any, engine: str) -> None:
     assert sample.nn_positions <= sample.places * 1.001
 
 
+def test_a_sample_has_a_batch_however_late_the_machine_is(tictactoe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first searches find their time over before they begin."""
+    states = different_positions(tictactoe, 2)
+    candidate = Candidate(engine="vectorized", num_trees=2)
+    sampler = Sampler(tictactoe, HashEvaluator(3).bind(tictactoe), SearchConfig(num_simulations=8), candidate, states)
+    given: list[float] = []
+    run = Search.run
+
+    def late(search: Search, *states: Any, time_limit_s: float | None = None, **options: Any) -> Any:
+        if time_limit_s is not None:
+            given.append(time_limit_s)
+            time_limit_s = 0.0 if len(given) < 4 else time_limit_s
+        return run(search, *states, time_limit_s=time_limit_s, **options)
+
+    monkeypatch.setattr(Search, "run", late)
+    sample = sampler.sample(1e-9, begin=0.0)
+    sampler.close()
+    assert sample.simulations > 0
+    assert given == sorted(given) and given[-1] > given[0]
+
+
 def test_a_sample_goes_on_with_new_searches(tictactoe: Any) -> None:
     evaluator = open_shortcut(tictactoe, HashEvaluator(3))
     candidate = Candidate(engine="vectorized", num_trees=2)

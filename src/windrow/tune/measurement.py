@@ -35,6 +35,8 @@ from windrow.search import Search
 from windrow.tune.space import Candidate
 
 _NUM_KNOWN = 256
+_SHORTEST_S = 1e-3
+"""What a search is given at least."""
 _GROW_S = 0.3
 """Longest that trees are grown before a sample."""
 
@@ -164,14 +166,17 @@ class Sampler:
             seconds: for how long.
             begin: the share of the budget, 0 to 1, at which the sample begins.
         """
-        total = NOTHING
+        total, shortest = NOTHING, _SHORTEST_S
         num_before = self._grow(math.floor(begin * self._budget))
         while True:
-            total += self._run(self._budget - num_before, seconds - total.seconds)
-            if total.seconds >= seconds:
+            total += self._run(self._budget - num_before, max(seconds - total.seconds, shortest))
+            if total.simulations == 0:
+                shortest *= 2  # on a busy machine the time was over before the first batch
+            elif total.seconds >= seconds:
                 return total
-            # The whole budget is spent: another search of the same positions.
-            num_before = self._grow(0)
+            else:
+                # The whole budget is spent: another search of the same positions.
+                num_before = self._grow(0)
 
     def close(self) -> None:
         """End the search."""
@@ -190,7 +195,7 @@ class Sampler:
 
     def _run(self, num_simulations: int, time_limit_s: float) -> Sample:
         start = perf_counter()
-        self._search.run(num_simulations=num_simulations, time_limit_s=max(time_limit_s, 1e-3))
+        self._search.run(num_simulations=num_simulations, time_limit_s=time_limit_s)
         seconds = perf_counter() - start
         stats = self._search.stats
         assert stats is not None
