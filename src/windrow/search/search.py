@@ -145,7 +145,8 @@ class Search:
             states: the position or positions to search; with a game of your own class, a list of its states is many,
                 anything else is one. None goes on with the present roots, which is how a subtree is
                 used again after `advance`: the new simulations come on top of what is there.
-            num_simulations: for this run, instead of the config's.
+            num_simulations: for this run, instead of the config's. Leaves in flight that the config leaves open stay
+                those chosen for its own budget: for a run much smaller than that, set `leaves_per_tree`.
             time_limit_s: for this run, instead of the config's.
         """
         # Without an interval there are no partial results: the first is the last.
