@@ -85,9 +85,11 @@ def test_any_other_game_by_its_text_and_a_list_of_moves(browser: Browser, screen
         assert "x to move" in page.run("document.querySelector('pre.position').textContent")
         page.wait("document.querySelector('#choices .best')")
         page.screenshot(screenshots / "pig_dark.png")
-        page.click("#choices [data-action='0']")
-        page.wait(f"{PLY} >= 2")
+        page.run("document.querySelector('#choices [data-action=\"0\"]').focus()")
+        page.press("Enter")
+        page.wait(f"{PLY} >= 2 && document.body.dataset.turn === '0'")
         assert page.run("document.body.dataset.moves").startswith("roll ")
+        page.wait("document.querySelector('#choices').contains(document.activeElement)")  # the next choice by keys
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ const game = {
   turn: 0, // counts positions; what belongs to an older one is dropped
 };
 const panels = {};
-let link, controls, explorer, boards = {}, pointed = null, isDrawing = false;
+let link, controls, explorer, boards = {}, pointed = null, isDrawing = false, isChoosing = false;
 
 // --- Asking the server -------------------------------------------------------------------------------------------
 
@@ -333,12 +333,15 @@ function showStatus() {
 }
 
 function showChoices() {
-  const { position } = game, box = $("#choices");
+  const { position } = game, box = $("#choices"), { activeElement: at } = document;
+  // Whoever chose by keys stands at the moves again when there are some.
+  isChoosing = box.contains(at) || isChoosing && (at === null || at === document.body);
   box.hidden = ["grid", "azul"].includes(position.picture.kind) || !position.legal.length;
   box.replaceChildren(...(box.hidden ? [] : position.legal.map(([action, name]) => el("button", {
     type: "button", "data-action": action, onclick: () => play(action), onfocus: () => point(action), onblur: () => point(null),
     onpointerenter: () => point(action), onpointerleave: () => point(null),
   }, name, el("small")))));
+  if (isChoosing && box.firstChild) box.firstChild.focus({ preventScroll: true });
 }
 
 function weighChoices() {
