@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 from web_server import Client, Served, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from windrow.play.specs import parse_game
+from windrow.web.session import Table
 
 SETTINGS: dict[str, Any] = {"type": "settings", "side": "a", "evaluator": 0, "simulations": 200}
 
@@ -272,6 +276,33 @@ def test_beyond_this_machine_the_token_is_needed() -> None:
         assert fetch(local, "/", Cookie=cookie, Host="evil.example")[0] == 421
         with local.socket(additional_headers={"Cookie": cookie}) as opened:
             assert Client(opened).welcome["game"] == "tictactoe"
+
+
+def test_a_page_that_asks_and_does_not_read_is_not_answered_without_end() -> None:
+    async def flood() -> None:
+        table, gate = Table.lay(parse_game("tictactoe"), []), asyncio.Event()
+
+        async def send(text: str) -> None:
+            await gate.wait()
+
+        session = table.open_session(send)
+
+        async def ask(times: int) -> int:
+            for _ in range(times):
+                await session.handle('{"type": "position", "moves": []}')
+            return times
+
+        try:
+            asking = asyncio.create_task(ask(1000))
+            await asyncio.sleep(0.5)
+            assert not asking.done() and session._outbox.qsize() <= 66
+            gate.set()
+            assert await asyncio.wait_for(asking, 60) == 1000
+            await session.close()
+        finally:
+            table.close()
+
+    asyncio.run(flood())
 
 
 def test_silent_and_broken_connections_are_let_go(connect4: Served) -> None:

@@ -44,6 +44,8 @@ _NUM_LINES = 8
 """Moves whose line of play is in every update; that of another one is asked for."""
 _MAX_ROWS = 400
 """Moves in one update."""
+_MAX_UNREAD = 64
+"""Answers that wait for a page to read them, before the next request of it is looked at."""
 
 Message: TypeAlias = dict[str, Any]
 
@@ -110,6 +112,7 @@ class Session:
         self._thinkers = {side: self._make_thinker() for side in SIDES}
         self._wishes: dict[str, tuple[int, float | None]] = dict.fromkeys(SIDES, (400, None))
         self._outbox: asyncio.Queue[tuple[str, Thinker | None]] = asyncio.Queue()
+        self._has_room = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
         self._num_updates = 0
         self._num_mistakes = 0
@@ -160,6 +163,7 @@ class Session:
             self._num_mistakes += 1
             text = f"the server failed at this: {type(error).__name__}: {error}"
             self._reply({"type": "error", "id": number, "message": text})
+        await self._catch_up()
         return self._num_mistakes < self._table.limits.max_mistakes
 
     async def close(self) -> None:
@@ -173,9 +177,17 @@ class Session:
             try:
                 await self._send(text)
             except Exception:  # the page is gone; whoever reads from it will see that too
+                asyncio.get_running_loop().call_soon(self._has_room.set)  # once this task is done
                 return
+            self._has_room.set()
             if thinker is not None:
                 thinker.is_heard = True
+
+    async def _catch_up(self) -> None:
+        """Wait for a page that asks faster than it reads: what is kept for it must not grow."""
+        while self._outbox.qsize() > _MAX_UNREAD and not self._writer.done():
+            self._has_room.clear()
+            await self._has_room.wait()
 
     def _reply(self, message: Message) -> None:
         self._outbox.put_nowait((json.dumps(message, allow_nan=False), None))
