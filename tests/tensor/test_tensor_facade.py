@@ -228,6 +228,16 @@ def test_after_an_error_the_same_positions_can_be_searched() -> None:
     assert again.visits.sum() == 20 and search.states[0] == game.apply(game.initial_state(), good.best_action)
 
 
+def test_a_budget_that_is_refused_costs_nothing() -> None:
+    """The subtree that `advance` kept is still there."""
+    game = make_game("connect4")
+    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=40, engine="tensor"))
+    search.advance(search.run(game.initial_state()).best_action)
+    with pytest.raises(ConfigError, match="the config's 40"):
+        search.run(num_simulations=41)
+    assert search.run(num_simulations=0).visits.sum() > 0
+
+
 @pytest.mark.parametrize(
     ("settings", "more", "words"),
     [

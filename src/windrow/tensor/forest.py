@@ -110,9 +110,12 @@ class TensorForest:
         explores: npt.NDArray[np.bool_],
         model_version: int = 0,
     ) -> None:
-        """Say what the next search is to be, of all trees alike; `grow` carries it out."""
+        """Say what the next search is to be, of all trees alike; `grow` carries it out.
+
+        What cannot be searched is refused here, while the trees are as they were.
+        """
         assert len(trees) == len(keys) == len(explores) == self.num_trees
-        self._order = int(num_simulations[0]), int(moves[0])
+        self._order = self._search.budget_of(int(num_simulations[0])), int(moves[0])
         self._before = Census() if self._planted is not None else count(self._search.pools)
 
     def grow(self) -> None:

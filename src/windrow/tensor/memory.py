@@ -47,8 +47,8 @@ def check_memory(
     advice = f"use num_trees={most:,} at most" if most else "one tree is too large"
     need = num_trees * per_tree
     raise SearchError(
-        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_gib(need)}, "
-        f"but {where} {_gib(limit)}: {advice}, or fewer num_simulations"
+        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_size(need)}, "
+        f"but {where} {_size(limit)}: {advice}, or fewer num_simulations"
     )
 
 
@@ -62,5 +62,6 @@ def _free(device: torch.device) -> int:
     return spare_memory()
 
 
-def _gib(count: int) -> str:
-    return f"{count / 2**30:.2f} GiB"
+def _size(count: int) -> str:
+    """Bytes in words; exactly where gibibytes would show no difference."""
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count:,} bytes"

@@ -94,7 +94,7 @@ class TensorSearch:
         self._is_captured = (is_gpu and self.kernels == "triton") if is_captured is None else is_captured
         if self._is_captured and not (is_gpu and self.kernels == "triton"):
             raise ConfigError("only Triton's kernels on a GPU can be captured: leave is_captured out")
-        self.num_simulations = self._budget(None)
+        self.num_simulations = self.budget_of(None)
         self.keeps_subtrees = keeps_subtrees
         room = slots_for(game, (_SEARCHES_KEPT if keeps_subtrees else 1) * self.num_simulations)
         self.max_nodes = room if max_nodes is None else max_nodes
@@ -170,7 +170,7 @@ class TensorSearch:
         """
         if number is not None:
             self._num_searches = number
-        budget = self._budget(num_simulations)
+        budget = self.budget_of(num_simulations)
         if states is None and (planted is not None or not self._is_planted):
             raise SearchError("there is no root yet: run(states) with one state per tree")
         if planted is not None and not self._is_planted:
@@ -231,6 +231,21 @@ class TensorSearch:
         pools = self._pools
         roots = [pool.view(self.num_trees, self.max_nodes, *pool.shape[1:])[:, 0].clone() for pool in pools.states]
         return like(self._leaves.template, roots)
+
+    def budget_of(self, num_simulations: int | None) -> int:
+        """What a search with this `num_simulations` would spend.
+
+        Raises:
+            ConfigError: the trees have no room for that, or the Gumbel root was made for another.
+        """
+        most = self.config.num_simulations
+        assert most is not None
+        budget = most if num_simulations is None else num_simulations
+        if not 0 <= budget <= most:
+            raise ConfigError(f"num_simulations must be from 0 to the config's {most}, not {budget}")
+        if budget != most and self.config.root == "gumbel":
+            raise ConfigError("the Gumbel root divides the config's budget: make a search for each num_simulations")
+        return budget
 
     # --- One simulation ---------------------------------------------------------------------------------------------
 
@@ -386,16 +401,6 @@ class TensorSearch:
         )
         self._end_round()
         return result
-
-    def _budget(self, num_simulations: int | None) -> int:
-        most = self.config.num_simulations
-        assert most is not None
-        budget = most if num_simulations is None else num_simulations
-        if not 0 <= budget <= most:
-            raise ConfigError(f"num_simulations must be from 0 to the config's {most}, not {budget}")
-        if budget != most and self.config.root == "gumbel":
-            raise ConfigError("the Gumbel root divides the config's budget: make a search for each num_simulations")
-        return budget
 
     # --- The graphs -------------------------------------------------------------------------------------------------
 
