@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,18 @@ def test_a_real_process() -> None:
     assert done.returncode == 1
     assert "mutation, apply" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_file_that_cannot_be_imported_is_told_from_its_own_lines_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "nim_of_no_module.py").write_text("import a_module_that_is_not_there\n")
+    code, _, err = run("check", "nim_of_no_module.py:Nim")
+    assert code == 1 and err.count("File ") == 1
+    assert "cannot be imported" in err and "nim_of_no_module.py" in err and "a_module_that_is_not_there" in err
+    (tmp_path / "nim_of_no_sense.py").write_text("class Nim:\n    def (self): pass\n")
+    code, _, err = run("check", "nim_of_no_sense.py:Nim")
+    assert code == 1 and err.count("File ") == 1
+    assert "line 2" in err and "SyntaxError: invalid syntax" in err

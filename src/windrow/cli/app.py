@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,6 +17,7 @@ from typer.core import TyperGroup
 from windrow.cli.foreign import explain_option
 from windrow.cli.output import print_error, print_warning
 from windrow.errors import WindrowError
+from windrow.games import targets
 
 COMMANDS = (
     *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report", "watch"),
@@ -48,6 +50,11 @@ class WindrowGroup(TyperGroup):
             code = 1
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
+        except Exception as error:
+            if not _was_imported(error):
+                raise
+            print_error(f"the file of the game cannot be imported:\n{_describe_import(error)}")
+            code = 1
         except BrokenPipeError:
             # Whoever read the output has enough. What is left in the buffer must not complain when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,6 +62,24 @@ class WindrowGroup(TyperGroup):
         if code == INTERRUPTED:
             print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _was_imported(error: Exception) -> bool:
+    """Whether it is a game's own file that raised, when it was imported."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return targets.__file__ in frames and (isinstance(error, SyntaxError) or "<frozen importlib._bootstrap>" in frames)
+
+
+def _describe_import(error: Exception) -> str:
+    """The error as Python tells it, from the file's own lines on."""
+    inside, is_past = error.__traceback__, False
+    while inside is not None:
+        name = inside.tb_frame.f_code.co_filename
+        is_past = is_past or name == targets.__file__
+        if is_past and name != targets.__file__ and "importlib" not in name:
+            break
+        inside = inside.tb_next
+    return "".join(traceback.format_exception(type(error), error, inside, chain=False)).rstrip()
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
