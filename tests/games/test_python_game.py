@@ -17,6 +17,7 @@ from windrow import GameError, IllegalMoveError, PredictionCache, Search, Search
 from windrow.evaluators import HashEvaluator, UniformEvaluator
 from windrow.games import State, Symmetry
 from windrow.games.python_game import PythonGame, as_core_game
+from windrow.train import SelfPlay
 
 # --- States of every kind ----------------------------------------------------------------------------------------
 
@@ -27,6 +28,17 @@ class Table:
 
     sticks: int
     player: int
+
+
+class ChangingSticks(Sticks):
+    """Its `apply` changes the state that it is given."""
+
+    def _state(self, sticks: int, player: int) -> Any:
+        return [sticks, player]
+
+    def apply(self, state: Any, action: int) -> Any:
+        state[:] = state[0] - action - 1, 1 - state[1]
+        return state
 
 
 class TableSticks(Sticks):
@@ -156,6 +168,25 @@ def test_states_of_the_core_and_of_the_class_may_both_be_given():
         wrapped.run([(9, 0)])
     with pytest.raises(GameError, match="is not a state of Sticks"):
         search.run([windrow.make_game("connect4").initial_state()])
+
+
+def test_states_that_are_changed_in_place_are_refused():
+    game = ChangingSticks()
+    with pytest.raises(GameError, match=r"apply changes the state that it is given: let it return a new one"):
+        Search(game, UniformEvaluator()).run([game.initial_state()])
+    with pytest.raises(GameError, match=r"apply changes the state that it is given"):
+        SelfPlay(game, UniformEvaluator(), SearchConfig(num_simulations=4))
+
+
+def test_one_state_that_is_a_list():
+    game = ChangingSticks()
+    with pytest.raises(GameError, match=r"are lists, and a list is many states: write run\(\[state\]\)"):
+        Search(game, UniformEvaluator()).run(game.initial_state())
+
+
+def test_the_name_of_a_game_is_not_a_game():
+    with pytest.raises(GameError, match=r"write windrow\.make_game\('connect4'\)"):
+        Search("connect4", UniformEvaluator())
 
 
 # --- The wrapped game --------------------------------------------------------------------------------------------

@@ -50,7 +50,10 @@ class RolloutEvaluator:
             try:
                 if cause is not None and not isinstance(cause, Exception):
                     raise cause from None  # an interrupt
-                raise GameError(f"{self._game!r} broke its own rules in a random game: {error}") from cause
+                raise GameError(
+                    f"{self._game!r} broke its own rules in a random game: {error}. windrow.testing.check_game, "
+                    "or windrow check in a shell, shows the moves that lead there"
+                ) from cause
             finally:
                 del cause  # what it refers to must not wait for the cycle collector
         return np.zeros((len(states), self._game.num_actions), np.float32), values

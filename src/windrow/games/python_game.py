@@ -55,6 +55,8 @@ class PythonGame(CoreGame):
     ) -> None:
         if isinstance(rules, type):
             raise GameError(f"a game is needed, not a class: write {rules.__name__}()")
+        if isinstance(rules, str):
+            raise GameError(f"a game is needed, not its name: write windrow.make_game({rules!r})")
         missing = [method for method in _METHODS if not callable(getattr(rules, method, None))]
         missing += [fact for fact in ("num_actions", "num_players", "observation") if not hasattr(rules, fact)]
         if missing:
@@ -153,6 +155,32 @@ class PythonGame(CoreGame):
     def symmetries(self) -> Sequence[Symmetry]:
         """All symmetries, the identity first."""
         return self._images
+
+    def check_apply(self, state: State) -> None:
+        """Refuse an `apply` that changes the state it is given: nothing else would say so, and all would be wrong.
+
+        One move is tried. What a method raises is left to whoever asks it next and knows where that was.
+        """
+        if isinstance(state.data, int | str | bytes | tuple) and _is_hashable(cast("object", state.data)):
+            return  # it cannot be changed
+        try:
+            actions, before = self.legal_actions(state), self._seen(state)
+            if not actions:
+                return
+            self._ask("apply", state.data, actions[0])
+            after = self._seen(state)
+        except GameError:
+            return
+        if after != before:
+            raise GameError(
+                f"{self!r}.apply changes the state that it is given: let it return a new one (copy, then change the "
+                "copy), because a search comes back to every state"
+            )
+
+    def _seen(self, state: State) -> tuple[int, list[int], bytes]:
+        """All that a search is told of a state."""
+        row: FloatArray = self._ask("observe", state.data, to=self.flatten)
+        return self.to_play(state), self.legal_actions(state), row.tobytes()
 
     def _apply(self, state: State, move: int) -> State:
         try:
@@ -313,6 +341,14 @@ class PythonGame(CoreGame):
         if not leads or not np.array_equal(images[0].observation, identity.observation):
             raise GameError(f"{self.name}: the first symmetry must be the identity")
         return images
+
+
+def _is_hashable(data: object) -> bool:
+    try:
+        hash(data)
+    except TypeError:
+        return False
+    return True
 
 
 def _integers(answer: Any) -> list[int]:

@@ -50,9 +50,13 @@ def make_game(name: str, **options: Any) -> CoreGame:
         GameError: there is no such game, or an option has a value the game cannot have.
         UnknownKeyError: the game has no such option.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GameError(_explain_object(name))
     if name in GAMES:
         return _load(GAMES[name])(name, **options)
     if ":" not in name:
+        if name.endswith(".py"):
+            raise GameError(f"{name!r} is a file: name the class in it too, such as {name}:Nim")
         known = explain_unknown(name, game_names(), what="games")
         raise GameError(f"unknown game {name!r}. {known} A class of your own is named by its file, such as nim.py:Nim.")
     from windrow.games.targets import load_target, wrap
@@ -61,6 +65,13 @@ def make_game(name: str, **options: Any) -> CoreGame:
     if family in FAMILIES:
         return wrap(_load(FAMILIES[family])(rest, **options), name, options)
     return load_target(name, options)
+
+
+def _explain_object(thing: object) -> str:
+    """What to do with something that is no name."""
+    if isinstance(thing, type):
+        return f"make_game takes a name, not a class: {thing.__name__}() is a game already, if it has what one needs"
+    return f"make_game takes a name, not {thing!r:.100}: if it is a game of your own class, use it as it is"
 
 
 def _load(entry: str) -> Any:

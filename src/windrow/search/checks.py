@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from typing import Any
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, FinishedGameError, MissingExtraError, SearchError
+from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.python_game import PythonGame
 
 
 def check_roots(config: SearchConfig, game: CoreGame) -> None:
@@ -18,6 +20,19 @@ def check_roots(config: SearchConfig, game: CoreGame) -> None:
         raise ConfigError(
             "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
         )
+
+
+def check_apply(config: SearchConfig, game: CoreGame, state: State) -> None:
+    """Refuse a class that changes its states in place; where workers ask the game, it is not asked here."""
+    if isinstance(game, PythonGame) and config.engine != "multiprocess":
+        game.check_apply(state)
+
+
+def check_many(game: CoreGame, states: list[Any]) -> None:
+    """Refuse one state that is a list itself, and so would be taken for many."""
+    are_lists = all(isinstance(state, list | State) for state in states)
+    if not are_lists and isinstance(game.initial_state().data, list):
+        raise GameError(f"states of {game!r} are lists, and a list is many states: write run([state])")
 
 
 def check_multiprocess(evaluator: object, *, takes_states: bool, has_cache: bool) -> None:

@@ -23,7 +23,14 @@ from windrow.games.python_game import as_core_game
 from windrow.inference.port import EvaluatorPort
 from windrow.search.accounting import Account
 from windrow.search.batched import run_batched
-from windrow.search.checks import check_multiprocess, check_roots, check_searchable, check_tensor
+from windrow.search.checks import (
+    check_apply,
+    check_many,
+    check_multiprocess,
+    check_roots,
+    check_searchable,
+    check_tensor,
+)
 from windrow.search.engine import Session
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.merging import merge_lines, merge_roots
@@ -402,11 +409,14 @@ class Search:
         is_single = isinstance(states, State) or (self._own_game is not None and not isinstance(states, list))
         if not is_single and not isinstance(states, Iterable):
             raise GameError(f"a state or a list of states is needed, not {states!r:.100}")
+        if self._own_game is not None and not is_single:
+            check_many(self.game, cast("list[Any]", states))
         given: list[Any] = [states] if is_single else list(cast("Iterable[Any]", states))
         if not given:
             raise SearchError("there is no position to search: the list of states is empty")
         roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
         check_searchable(self.game, roots)
+        check_apply(self.config, self.game, roots[0])
         forest, self._forest = self._forest, None
         copies = self.config.trees_per_root
         if forest is None or forest.num_trees != len(roots) * copies:

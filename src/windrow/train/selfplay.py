@@ -30,6 +30,7 @@ from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.python_game import as_core_game
 from windrow.inference.port import EvaluatorPort
 from windrow.numerics import Purpose, Stream, uniforms
+from windrow.search.checks import check_apply
 from windrow.search.engine import Session
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.plan import make_plan
@@ -449,6 +450,7 @@ def settle(
     if search.trees_per_root > 1:
         raise ConfigError("self-play has a tree for every game: set trees_per_root=1")
     game = as_core_game(game)
+    check_apply(search, game, game.initial_state())
     config = SelfPlayConfig() if config is None else config
     if config.resign_below is not None and game.num_players != 2:
         raise ConfigError(f"resign_below is for games of two players: leave it out, {game!r} has {game.num_players}")
