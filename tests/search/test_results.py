@@ -374,6 +374,13 @@ def test_trees_of_one_root_have_a_sixteenth_of_their_shares_in_flight():
     assert Search(GAME, UniformEvaluator(), config).run(GAME.initial_state()).stats.leaves_per_tree == 6
 
 
+def test_trees_of_one_root_without_simulations_have_no_line():
+    """Column 1 is full: a line that began there would be illegal."""
+    config = SearchConfig(num_simulations=0, trees_per_root=2, dirichlet_fraction=0.25)
+    search = Search(GAME, UniformEvaluator(), config)
+    assert search.run(GAME.state_from_moves("111111")).principal_variation == []
+
+
 def test_auto_chooses_anew_for_another_number_of_trees():
     search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=3))
     assert search.run(GAME.initial_state()).stats.engine == "batched"

@@ -43,6 +43,9 @@ def merge_lines(lines: list[list[int]], visits: IntArray, copies: int) -> list[l
     merged: list[list[int]] = []
     for first in range(0, len(lines), copies):
         of_root = visits[first : first + copies]
+        if not of_root.any():
+            merged.append([])  # nothing was searched
+            continue
         best = int(of_root.sum(axis=0).argmax())
         fitting = [tree for tree in range(copies) if lines[first + tree][:1] == [best]]
         tree = max(fitting, key=lambda tree: int(of_root[tree, best]), default=None)
