@@ -66,7 +66,7 @@ class SearchStats:
     terminal_hits: int
     """Simulations that ended in a finished game; in the tensor engine, those that no chance came before."""
     max_depth: int
-    """Moves from the root to the deepest leaf."""
+    """Moves from the root to the deepest leaf; in the tensor engine also of earlier searches of the tree."""
     mean_depth: float
     """The same, averaged over simulations."""
     nodes: int
