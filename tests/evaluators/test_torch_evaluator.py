@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from windrow import EvaluatorError, Search, SearchConfig, make_game
+from windrow import ConfigError, EvaluatorError, Search, SearchConfig, make_game
 from windrow.evaluators import Evaluator, Pipelined, TorchEvaluator
 
 torch = pytest.importorskip("torch")
@@ -249,6 +249,29 @@ def test_a_wrong_answer_is_described(answer: Any, message: str):
         TorchEvaluator(Wrong(), device="cpu").evaluate(rows())
 
 
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (lambda x: x, "give windrow.evaluators.from_function for a function"),
+        (torch.nn.Linear, "give an object of it"),
+        ({}, "takes a torch.nn.Module, not {}"),
+    ],
+)
+def test_something_that_is_not_a_module(module: Any, message: str):
+    with pytest.raises(ConfigError, match=message):
+        TorchEvaluator(module)
+
+
+def test_a_device_that_does_not_exist():
+    with pytest.raises(ConfigError, match=r"device must be .*, not 'gpu'"):
+        TorchEvaluator(torch.nn.Linear(1, 1), device="gpu")
+
+
+def test_a_module_in_the_evaluators_place_is_told_its_wrapper():
+    with pytest.raises(ConfigError, match=r"write TorchEvaluator\(Linear\), or load\(Linear, game=game\)$"):
+        Search(GAME, torch.nn.Linear(1, 1))
+
+
 def test_a_wrong_shape_is_found_by_the_search():
     class Wrong(torch.nn.Module):
         def forward(self, x: Any) -> Any:
@@ -263,7 +286,9 @@ def test_an_error_in_the_module_is_the_cause():
         def forward(self, x: Any) -> Any:
             raise ValueError("no such layer")
 
-    with pytest.raises(EvaluatorError, match="raised ValueError on 1 positions: no such layer") as caught:
+    with pytest.raises(
+        EvaluatorError, match=r"raised ValueError on 1 positions: no such layer \(it was given float32 \(1, 2, 6, 7\)\)"
+    ) as caught:
         Search(GAME, TorchEvaluator(Broken(), device="cpu")).run(GAME.initial_state())
     assert isinstance(caught.value.__cause__, ValueError)
 

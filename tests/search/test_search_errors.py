@@ -140,7 +140,9 @@ def test_an_illegal_action_changes_no_tree():
     [
         (lambda k: (np.zeros((k, 6)), np.zeros(k)), r"logits have shape \(1, 6\), not \(1, 7\)"),
         (lambda k: (np.zeros((k + 1, 7)), np.zeros(k)), r"logits have shape \(2, 7\), not \(1, 7\)"),
-        (lambda k: (np.zeros(7), np.zeros(k)), r"logits have shape \(7,\), not \(1, 7\)"),
+        (lambda k: (np.zeros(7), np.zeros(k)), r"logits have shape \(7,\), not \(1, 7\) .*batched=False"),
+        (lambda k: (np.zeros((1, 1, 7)), np.zeros(k)), r"logits have shape \(1, 1, 7\), .*batched=True"),
+        (lambda k: {"policy": np.zeros((k, 7)), "value": np.zeros(k)}, r"must return \(logits, values\), not dict"),
         (lambda k: (np.zeros((k, 7)), np.zeros((k, 3))), r"values have shape \(1, 3\), not \(1,\)"),
         (lambda k: (np.zeros((k, 7)), np.zeros(k + 1)), r"values have shape \(2,\), not \(1,\)"),
         (lambda k: (np.zeros((k, 7)), 0.0), r"values have shape \(\), not \(1,\)"),
@@ -269,9 +271,10 @@ def test_a_value_out_of_range_says_where(bad: float):
 
     search = search_with(fn)
     with pytest.raises(
-        EvaluatorError, match=r"row 1: the value is .* not a number in \[-1, 1\] \(tree 0 after 2\)"
+        EvaluatorError, match=r"row 1: the value is .* not a number in \[-1, 1\](: let .* tanh)? \(tree 0 after 2\)"
     ) as caught:
         search.run(GAME.initial_state())
+    assert ("tanh" in str(caught.value)) == (not np.isnan(bad))
     assert str(GAME.state_from_moves("2")) in str(caught.value)
     assert in_flight(search) == 0
 
@@ -294,6 +297,34 @@ def test_an_error_of_our_own_kind_is_not_its_own_cause():
     with pytest.raises(EvaluatorError, match="no weights yet") as caught:
         search_with(fn).run(GAME.initial_state())
     assert caught.value.__cause__ is not caught.value
+
+
+def test_the_length_of_named_observations():
+    azul = make_game("azul")
+    state = azul.apply(azul.initial_state(), azul.sample_outcome(azul.initial_state(), seed=1))
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        return np.zeros((len(observations), azul.num_actions)), np.zeros(len(observations))
+
+    with pytest.raises(EvaluatorError, match=r"a mapping of board, flat to arrays"):
+        Search(azul, from_function(fn, batched=True)).run(state)
+
+
+def test_probabilities_instead_of_logits_are_suspected_once():
+    def fn(observations: Any) -> tuple[Any, Any]:
+        return np.tile(np.float32([0.4, *[0.1] * 6]), (len(observations), 1)), np.zeros(len(observations))
+
+    search = search_with(fn)
+    with pytest.warns(UserWarning, match="look like probabilities"):
+        search.run(GAME.initial_state())
+    search.run(GAME.initial_state())
+
+
+def test_logits_that_sum_to_one_are_not_suspected():
+    one_hot = np.eye(7, dtype=np.float32)[:1]
+    search_with(lambda observations: (one_hot.repeat(len(observations), 0), np.zeros(len(observations)))).run(
+        GAME.initial_state()
+    )
 
 
 @pytest.mark.parametrize("thing", [None, 42, lambda observations: None, "uniform", UniformEvaluator, HashEvaluator])

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from windrow.errors import EvaluatorError
+from windrow.errors import ConfigError, EvaluatorError
 from windrow.evaluators.protocol import Done, Evaluation, Evaluator, Observations, Pending
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -42,9 +42,15 @@ class TorchEvaluator(Evaluator):
         device: str | torch.device = "auto",
         dtype: torch.dtype | None = None,
     ) -> None:
+        if not isinstance(module, torch.nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+            hint = "an object of it" if isinstance(module, type) else "windrow.evaluators.from_function for a function"
+            raise ConfigError(f"TorchEvaluator takes a torch.nn.Module, not {module!r:.100}: give {hint}")
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.device = torch.device(device)
+        try:
+            self.device = torch.device(device)
+        except RuntimeError:
+            raise ConfigError(f'device must be "auto", "cpu", "cuda" or "cuda:1", not {device!r}') from None
         if self.device.type == "cuda" and not torch.cuda.is_available():
             raise EvaluatorError(f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu"')
         self.module = module.to(self.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from math import prod
 from time import perf_counter
@@ -64,10 +65,7 @@ class EvaluatorPort:
         if isinstance(bound, EvaluatorLike):
             self._submit = bound.submit
         elif self._evaluate_states is None:
-            raise ConfigError(
-                f"{evaluator!r} is not an evaluator: it needs the methods evaluate and submit. "
-                "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
-            )
+            raise ConfigError(_explain_stranger(evaluator))
         self._num_actions: int = game.num_actions
         self._num_values: int = game.num_values
         self._num_players: int = game.num_players
@@ -80,6 +78,8 @@ class EvaluatorPort:
         # Who asks a server leaves it to that: it would be as many questions, of which only so many may be out.
         self._max_batch = None if getattr(bound, "divides_batches", False) else max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
+        self._is_new = True
+        """Whether nothing has been answered yet."""
         self._allocate = bound.allocate if isinstance(bound, Pipelined) else _allocate
         self._buffers: list[ObservationBuffer] = []
         self.num_batches = 0
@@ -140,7 +140,7 @@ class EvaluatorPort:
         except (EvaluatorError, GameError):
             raise
         except Exception as error:
-            raise _raised(error, num_rows) from error
+            raise _raised(error, num_rows, _describe_rows(rows)) from error
 
     def receive(self, ticket: Ticket) -> tuple[FloatArray, FloatArray]:
         """Wait for an answer: logits [K, A] and values [K] or [K, players], float32 and contiguous."""
@@ -166,15 +166,18 @@ class EvaluatorPort:
         finally:
             self.seconds += perf_counter() - start
         try:
+            if isinstance(answer, Mapping):
+                raise TypeError  # its keys are not what was meant
             logits, values = answer
         except (TypeError, ValueError):
             raise EvaluatorError(
                 f"the evaluator must return (logits, values), not {type(answer).__name__}: {answer!r:.100}"
             ) from None
-        return (
-            self._checked("logits", logits, (num_rows, self._num_actions)),
-            self._checked_values(values, num_rows),
-        )
+        checked = self._checked("logits", logits, (num_rows, self._num_actions))
+        if self._is_new:
+            self._is_new = False
+            _warn_of_probabilities(checked)
+        return checked, self._checked_values(values, num_rows)
 
     def _checked_values(self, values: Any, num_rows: int) -> FloatArray:
         if self._num_values > 1:
@@ -198,9 +201,21 @@ class EvaluatorPort:
             rule = "[K, A]" if what == "logits" else "[K]" if len(shape) == 1 else "[K, players]"
             raise EvaluatorError(
                 f"the evaluator's {what} have shape {array.shape}, not {shape} ({rule} for K = {shape[0]} positions"
-                f" and A = {self._num_actions} actions)"
+                f" and A = {self._num_actions} actions){self._explain_shape(what, array.shape)}"
             )
         return np.ascontiguousarray(array)
+
+    def _explain_shape(self, what: str, shape: Shape) -> str:
+        """How a wrong shape may have come about; nothing where it is anyone's guess."""
+        if what == "logits" and shape == (self._num_actions,):
+            return ": a function that takes one position at a time is lifted by from_function(fn, batched=False)"
+        if what == "logits" and shape == (1, 1, self._num_actions):
+            return ": a function that takes many positions at once is lifted by from_function(fn, batched=True)"
+        parts = cast("Mapping[str, Shape]", self._shapes) if isinstance(self._shapes, Mapping) else {}
+        if parts and shape[:1] == (len(parts),):
+            names = ", ".join(parts)
+            return f": the observations are a mapping of {names} to arrays, whose length is not the number of positions"
+        return ""
 
 
 def settle(ticket: Ticket) -> None:
@@ -228,5 +243,35 @@ def _slice(rows: Any, piece: slice) -> Any:
     return {name: part[piece] for name, part in parts.items()}
 
 
-def _raised(error: Exception, num_rows: int) -> EvaluatorError:
-    return EvaluatorError(f"the evaluator raised {type(error).__name__} on {num_rows} positions: {error}")
+def _raised(error: Exception, num_rows: int, given: str = "") -> EvaluatorError:
+    return EvaluatorError(f"the evaluator raised {type(error).__name__} on {num_rows} positions: {error}{given}")
+
+
+def _describe_rows(rows: Any) -> str:
+    """What an evaluator was given, for a network that cannot be fed with it."""
+    parts = cast("Mapping[str, Any]", rows) if isinstance(rows, Mapping) else {"": rows}
+    shapes = [f"{name and name + ' '}{part.dtype} {part.shape}" for name, part in parts.items()]
+    return f" (it was given {', '.join(shapes)})"
+
+
+def _explain_stranger(thing: object) -> str:
+    """Why something is not an evaluator, and what makes one of it."""
+    name = type(thing).__name__
+    if callable(getattr(thing, "state_dict", None)):
+        return f"a PyTorch module is not an evaluator yet: write TorchEvaluator({name}), or load({name}, game=game)"
+    if callable(thing):
+        return f"{thing!r:.100} is not an evaluator yet: write windrow.evaluators.from_function(fn, batched=...)"
+    return (
+        f"{thing!r:.100} is not an evaluator: it needs the methods evaluate and submit. "
+        "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
+    )
+
+
+def _warn_of_probabilities(logits: FloatArray) -> None:
+    """A softmax of a softmax is nearly flat: the network's policy would be lost without a word."""
+    if logits.size and bool((logits > 0).all()) and np.allclose(logits.sum(axis=1), 1.0, atol=1e-4):
+        warnings.warn(
+            "the evaluator's logits look like probabilities: each row is positive and sums to 1. Give what is before "
+            "the softmax, or the logarithm",
+            stacklevel=2,
+        )

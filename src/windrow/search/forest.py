@@ -13,6 +13,8 @@ from windrow.memory import spare_memory
 from windrow.search.plan import Plan
 
 _SHARE_OF_SPARE_MEMORY = 0.75
+_RANGE = "in [-1, 1]"
+"""How the core ends what it says of a value out of range."""
 
 
 @runtime_checkable
@@ -83,6 +85,8 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
     what = "the evaluator's answer cannot be used" if is_evaluation else f"{game!r} broke its own rules"
     if not is_evaluation and isinstance(game, Explaining):
         message = game.explain_fault(moves, roots[tree]) or message
+    if is_evaluation and message.endswith(_RANGE) and "nan" not in message:
+        message += ": let the network's value end with tanh"
     state, names, is_along = roots[tree], list[str](), True
     try:
         for move in moves:
