@@ -14,7 +14,7 @@ from multiprocess_games import Unpicklable, num_open_files, workers_of
 from search_cases import check_invariants, in_flight, linear_evaluator, random_position, snapshot
 from toy_games import PlainTicTacToe, Reroll, TakeAway
 
-from windrow import ConfigError, GameError, PredictionCache, Search, SearchConfig, SearchError, make_game
+from windrow import ConfigError, GameError, PredictionCache, Search, SearchConfig, SearchError, evaluators, make_game
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
 from windrow.games.python_game import as_core_game
 
@@ -45,6 +45,29 @@ GAMES = {
     "three players": lambda: as_core_game(TakeAway(9)),
     "sampled chance": lambda: as_core_game(Reroll()),
 }
+
+
+def test_closing_a_search_that_runs() -> None:
+    """It ends soon, with what it has found so far; then the workers go."""
+    game = make_game("connect4")
+    inner = HashEvaluator(1).bind(game)
+    num_calls = 0
+
+    def close_later(observations: Any) -> Any:
+        nonlocal num_calls
+        num_calls += 1
+        if num_calls == 3:
+            search.close()
+        return inner.evaluate(observations)
+
+    config = SearchConfig(num_simulations=100_000, engine="multiprocess", num_workers=2)
+    search = Search(game, evaluators.from_function(close_later, batched=True), config)
+    results = search.run([game.initial_state()] * 4)
+    assert results[0].stats.stopped_by == "stop"
+    assert len(results[0].stats.workers) == 2
+    assert workers_of(os.getpid()) == []
+    with pytest.raises(SearchError, match="closed"):
+        search.run()
 
 
 def test_a_round_much_larger_than_a_call() -> None:

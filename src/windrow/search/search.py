@@ -292,18 +292,19 @@ class Search:
                 if next_report is not None and perf_counter() >= next_report:
                     yield self._results(session, account, "running")
                     next_report = perf_counter() + (interval_s or 0.0)
+            totals = forest.totals(self._trees)
+            if totals["simulations"] == budget * len(self._states):
+                stopped_by = "budget"  # the limit came too late to change anything
+            elif stopped_by == "budget" and totals["full_trees"]:
+                stopped_by = "memory"
+            last = self._results(session, account, stopped_by)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._roots())
         finally:
             self._is_running = False
             if self._is_closed:
                 self.close()
-        totals = forest.totals(self._trees)
-        if totals["simulations"] == budget * len(self._states):
-            stopped_by = "budget"  # the limit came too late to change anything
-        elif stopped_by == "budget" and totals["full_trees"]:
-            stopped_by = "memory"
-        yield self._results(session, account, stopped_by)
+        yield last
 
     def _begin(self, forest: AnyForest, budget: int) -> None:
         """Start the searches of all trees."""
