@@ -211,7 +211,8 @@ class EvaluatorPort:
             return ": a function that takes one position at a time is lifted by from_function(fn, batched=False)"
         if what == "logits" and shape == (1, 1, self._num_actions):
             return ": a function that takes many positions at once is lifted by from_function(fn, batched=True)"
-        parts = cast("Mapping[str, Shape]", self._shapes) if isinstance(self._shapes, Mapping) else {}
+        named = cast("Mapping[str, Shape]", self._shapes) if isinstance(self._shapes, Mapping) else None
+        parts = list(named or ())
         if parts and shape[:1] == (len(parts),):
             names = ", ".join(parts)
             return f": the observations are a mapping of {names} to arrays, whose length is not the number of positions"
