@@ -172,3 +172,19 @@ def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path
             finish(TrainingRun.resume(run_folder, {"num_iterations": 4}))
             page.wait("document.body.dataset.iteration === '4'")  # it follows
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_run_without_strength_and_losses_says_so(run_folder: Path, tmp_path: Path, browser: Browser) -> None:
+    (tmp_path / "config.json").write_text((run_folder / "config.json").read_text())
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"iteration": 1, "games_per_s": 3.0}\n')
+    titles = "[...document.querySelectorAll('#charts h2')].map(title => title.textContent)"
+    with serve(str(tmp_path), command="watch") as served, browser.open(served.link) as page:
+        page.wait("document.body.dataset.iteration === '1'")
+        assert page.run(titles) == ["Strength", "Losses", "Games a second"]
+        assert "Not measured" in page.run("document.querySelector('#charts .missing').textContent")
+        with metrics.open("a") as file:
+            file.write('{"iteration": 2, "games_per_s": 3.0, "loss": 2.0, "value_error": 0.5, "game_length": 9}\n')
+        page.wait("document.body.dataset.iteration === '2'")
+        assert page.run(titles) == ["Strength", "Losses", "Games a second", "Error of the value", "Length of games"]
+        assert page.run("document.querySelectorAll('#charts .missing').length") == 1

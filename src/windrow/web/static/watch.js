@@ -12,8 +12,8 @@ const rate = value => Math.abs(value) >= 100 ? count.format(value) : value.toFix
 const tick = (show, value) => show === share ? `${Number((100 * value).toFixed(2))}%` : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toFixed(1))}k` : String(Number(value.toFixed(4)));
 
 const CHARTS = [
-  { title: "Strength", caption: "Share of solved positions in which the network's first choice keeps the result.", series: { solved_policy: "right first choices" }, show: share },
-  { title: "Losses", caption: "Policy against the search's, value against the game's result.", series: { loss: "loss", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true },
+  { title: "Strength", caption: "Share of solved positions in which the network's first choice keeps the result.", series: { solved_policy: "right first choices" }, show: share, missing: "Not measured so far. It is for games of which solved positions are known; two checkpoints of any game are compared by windrow match." },
+  { title: "Losses", caption: "Policy against the search's, value against the game's result.", series: { loss: "loss", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet." },
   { title: "Games a second", caption: "Finished in self-play.", series: { games_per_s: "games/s" }, show: rate, hasZero: true },
   { title: "Network positions a second", caption: "Evaluated in self-play.", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
   { title: "Error of the value", caption: "Mean distance from what it should be; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals },
@@ -28,13 +28,20 @@ let link, game = null, frame = 0;
 function showMetrics({ series, source }) {
   for (const chart of CHARTS) {
     const lines = Object.entries(chart.series).filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name] }));
-    if (!lines.length) continue;
+    // Strength and losses have their places from the beginning on, with a word about why there is nothing yet.
+    if (!lines.length && !chart.missing) continue;
     if (!charts.has(chart.title)) {
       const parts = { legend: el("ul", { class: "legend" }), plot: el("div") };
       charts.set(chart.title, parts);
-      $("#charts").append(el("section", { class: "card", "aria-label": chart.title }, el("h2", { text: chart.title }), el("p", { class: "caption", text: chart.caption }), parts.legend, parts.plot));
+      const card = el("section", { class: "card", "aria-label": chart.title }, el("h2", { text: chart.title }), el("p", { class: "caption", text: chart.caption }), parts.legend, parts.plot);
+      parts.card = card;
+      // In their order, also those that come later.
+      const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).map(later => charts.get(later.title)).find(Boolean);
+      $("#charts").insertBefore(card, after ? after.card : null);
     }
-    const { legend, plot } = charts.get(chart.title), newest = lines.map(line => line.points[line.points.length - 1]);
+    const { legend, plot } = charts.get(chart.title);
+    if (!lines.length) { plot.replaceChildren(el("p", { class: "missing", text: chart.missing })); continue; }
+    const newest = lines.map(line => line.points[line.points.length - 1]);
     legend.replaceChildren(...lines.map((line, index) => el("li", {}, el("span", { class: `key s${index}` }), `${line.label} `, el("b", { text: chart.show(newest[index][1]) }))));
     drawMetric(plot, lines, { show: value => tick(chart.show, value), hasZero: chart.hasZero, label: `${chart.title}; newest: ${lines.map((line, index) => `${line.label} ${chart.show(newest[index][1])}`).join(", ")}` });
   }
