@@ -194,6 +194,13 @@ def test_a_config_is_a_value():
     assert config.seed == 3
 
 
+def test_a_config_shows_what_was_changed():
+    assert repr(SearchConfig()) == "SearchConfig()"
+    config = SearchConfig(num_simulations=20, first_play="parent", max_memory=None)
+    assert repr(config) == "SearchConfig(num_simulations=20, first_play='parent')"
+    assert eval(repr(config)) == config
+
+
 def test_every_knob_of_the_law_is_explained():
     """The source has a docstring under every setting: "every knob explained once"."""
     import ast

@@ -16,7 +16,7 @@ Root: TypeAlias = Literal["puct", "gumbel"]
 RandomKey: TypeAlias = Literal["tree", "position"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class SearchConfig(Settings):
     """How to search. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
 

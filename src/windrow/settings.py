@@ -54,7 +54,7 @@ def _toml() -> Any:
 
 
 class Settings:
-    """Base of a config, which is a dataclass `(frozen=True, kw_only=True, slots=True)` that checks itself when made."""
+    """Base of a config: a dataclass `(frozen, kw_only, slots, repr=False)` that checks itself when made."""
 
     __slots__ = ()
 
@@ -78,6 +78,12 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """All settings by name; `SearchConfig(**config.to_dict())` gives an equal config."""
         return {name: getattr(self, name) for name in self.setting_names()}
+
+    def __repr__(self) -> str:
+        """What makes it again: the settings that are not as they are by default."""
+        usual = type(self)().to_dict()
+        changed = [f"{name}={value!r}" for name, value in self.to_dict().items() if value != usual[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check_choice(self, key: str, choices: Any) -> None:
         value, known = getattr(self, key), get_args(choices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from search_cases import Recorder, constant_evaluator, random_position
 
 from threaded_evaluator import ThreadedEvaluator
 from windrow import Search, SearchConfig, SearchResult, make_game
-from windrow.evaluators import HashEvaluator, UniformEvaluator
+from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator, from_function
 
 GAME = make_game("connect4")
 THREE = make_game("connect4", columns=3)
@@ -58,6 +59,23 @@ def test_a_table_has_every_legal_move():
 
 def test_a_result_says_what_it_is():
     assert repr(three_columns()) == "<SearchResult: best 1, value +0.000, 5 visits>"
+
+
+def test_a_notebook_shows_the_table():
+    result = three_columns()
+    assert result._repr_html_() == f"<pre>{result.table()}</pre>"
+
+
+def test_a_search_says_what_it_is():
+    search = Search(THREE, RolloutEvaluator(4), SearchConfig(num_simulations=5))
+    described = "with RolloutEvaluator(4, seed=0), SearchConfig(num_simulations=5)>"
+    assert repr(search) == f"<Search of {THREE!r} {described}"
+    assert repr(from_function(three_columns)) == "<FunctionEvaluator of three_columns>"
+
+
+def test_a_search_cannot_be_copied():
+    with pytest.raises(TypeError, match="make one where it is needed"):
+        deepcopy(Search(THREE, UniformEvaluator()))
 
 
 def test_the_arrays_of_a_result():

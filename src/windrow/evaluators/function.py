@@ -16,6 +16,9 @@ class FunctionEvaluator(Evaluator):
     def __init__(self, fn: Callable[[Any], tuple[Any, Any]], *, batched: bool = False) -> None:
         self._fn, self._batched = fn, batched
 
+    def __repr__(self) -> str:
+        return f"<FunctionEvaluator of {getattr(self._fn, '__name__', self._fn)}>"
+
     def evaluate(self, observations: Observations) -> Evaluation:
         """Call the function."""
         if self._batched:

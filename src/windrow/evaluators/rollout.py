@@ -32,6 +32,9 @@ class RolloutEvaluator:
         self._seed = _whole("seed", seed, 0, 2**64 - 1)
         self._game = game
 
+    def __repr__(self) -> str:
+        return f"RolloutEvaluator({self._num_rollouts}, seed={self._seed})"
+
     def bind(self, game: Any) -> RolloutEvaluator:
         """An evaluator that plays `game`."""
         if not isinstance(game, CoreGame):

@@ -62,6 +62,9 @@ class TorchEvaluator(Evaluator):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_weights": []}  # what was seen here is not what a copy has
 
+    def __repr__(self) -> str:
+        return f"<TorchEvaluator of {type(self.module).__name__} on {self.device}>"
+
     @property
     def version(self) -> int:
         """Counts up whenever it is read after a weight has changed, so that a cache does not serve old answers.

@@ -11,7 +11,7 @@ _MIN_WAIT_S = 0.0001
 """A shorter wait is not worth waking up for once more."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class BatchingPolicy(Settings):
     """How requests become batches."""
 

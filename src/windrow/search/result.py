@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from math import inf
 from typing import Any, TypeAlias
 
@@ -127,6 +128,10 @@ class SearchResult:
         return (
             f"<SearchResult: best {name(self.best_action)}, value {self.value:+.3f}, {int(self.visits.sum())} visits>"
         )
+
+    def _repr_html_(self) -> str:
+        """The table, where a notebook shows the result."""
+        return f"<pre>{escape(self.table())}</pre>"
 
 
 def _namer(game: Any) -> Callable[[int], str]:

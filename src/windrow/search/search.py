@@ -9,7 +9,7 @@ from contextlib import closing
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -213,6 +213,14 @@ class Search:
     def states(self) -> list[Any]:
         """The positions at the roots."""
         return [state.data if self._own_game is not None else state for state in self._states]
+
+    def __repr__(self) -> str:
+        return f"<Search of {self.game!r} with {self._evaluator!r}, {self.config!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Search cannot be copied or pickled: make one where it is needed, of game, evaluator and config"
+        )
 
     # --- Closing ----------------------------------------------------------------------------------------------
 
@@ -439,7 +447,8 @@ class Search:
                 return state
         elif self._own_game is not None:
             return State(self.game, state)
-        raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r:.200}")
+        hint = "; game.state_from_moves(text) makes one of moves" if isinstance(state, str) else ""
+        raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r:.200}{hint}")
 
     def _roots(self) -> list[State]:
         """The position at the root of every tree."""

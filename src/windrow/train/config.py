@@ -29,7 +29,7 @@ from windrow.train.ray_config import RayConfig
 from windrow.train.selfplay_config import SelfPlayConfig
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class NetworkConfig(Settings):
     """The shape of the network, a `windrow.nets.ResNet`."""
 
@@ -49,7 +49,7 @@ class NetworkConfig(Settings):
             self._check_integer(name, 0 if name == "blocks" else 1, 1 << 16)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ReplayConfig(Settings):
     """What is remembered of the games."""
 
@@ -66,7 +66,7 @@ class ReplayConfig(Settings):
         self._check_flag("use_symmetries")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TrainConfig(Settings):
     """A whole run. `read` takes a TOML file; unknown keys and impossible values raise `ConfigError`."""
 

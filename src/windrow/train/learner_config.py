@@ -12,7 +12,7 @@ Schedule: TypeAlias = Literal["cosine", "constant"]
 LearnerPrecision: TypeAlias = Literal["auto", "f32", "bf16"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class LearnerConfig(Settings):
     """How to learn. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
 

@@ -12,7 +12,7 @@ from windrow.settings import Settings
 Placement: TypeAlias = Literal["spread", "pack"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class RayConfig(Settings):
     """What `engine="ray"` needs to know besides a `SearchConfig`, whose `num_workers` are the tree workers."""
 

@@ -8,7 +8,7 @@ from windrow.errors import ConfigError
 from windrow.settings import Settings
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class SelfPlayConfig(Settings):
     """How games are played; how their moves are searched is the `SearchConfig`'s."""
 

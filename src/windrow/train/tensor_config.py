@@ -18,7 +18,7 @@ OPTIONS = "tensor.json"
 """The file in a run's folder that has its `TensorOptions`."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TensorOptions(Settings):
     """What `TensorTraining` needs to know besides a `TrainConfig`."""
 
