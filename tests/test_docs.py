@@ -219,3 +219,11 @@ def test_commands_that_are_shown_exist(page: str) -> None:
 @pytest.mark.parametrize("line", ["fly connect4", "train connect4 --tiem 3m", "bench nothing", "search connect4 -q"])
 def test_commands_that_do_not_exist_are_seen(line: str) -> None:
     assert complaint_about(line.split())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_windrow_is_installed_from_its_source(page: str) -> None:
+    """Under its name an index has another project; only what is installed already may be given extras by it."""
+    for block in blocks_of(read(page)):
+        if block.kind in ("console", "sh"):
+            assert not re.search(r"pip install .*windrow(\[|\s|$)", block.code), f"line {block.line} of {page}"
