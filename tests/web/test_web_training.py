@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -145,6 +146,22 @@ def test_long_runs_are_thinned(tmp_path: Path, run_folder: Path) -> None:
 def test_a_folder_that_holds_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no run"):
         RunWatch(tmp_path)
+
+
+def test_a_folder_that_is_gone_for_a_while(run_folder: Path, tmp_path: Path) -> None:
+    """The page is told, and follows again when the folder is back."""
+    folder, elsewhere = tmp_path / "run", tmp_path / "moved"
+    shutil.copytree(run_folder, folder)
+    with serve(str(folder), command="watch") as served, served.socket() as opened:
+        client = Client(opened)
+        assert [client.next_update()["type"] for _ in range(2)] == ["metrics", "games"]
+        folder.rename(elsewhere)
+        assert "there is no run" in client.next_update()["message"]
+        elsewhere.rename(folder)
+        assert client.next_update() == {"type": "error", "message": ""}
+        with SummaryWriter(str(folder / "tensorboard"), filename_suffix=".more") as writer:
+            writer.add_scalar("loss", 0.125, 77)
+        assert client.next_update()["series"]["loss"][-1] == [77, 0.125]
 
 
 def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path) -> None:

@@ -66,10 +66,10 @@ class RunWatch:
             self._poll_metrics()
             now = monotonic()
             if now >= self._next_logs:
-                self._next_logs = now + _LOGS_EVERY_S
                 if (signature := self._sign_logs()) != self._signature:
                     self._run, self._signature = read_run(self._folder), signature
                     self.games_version += 1
+                self._next_logs = now + _LOGS_EVERY_S  # what could not be read is tried again sooner
 
     def _poll_metrics(self) -> None:
         if self._events.poll():
@@ -145,6 +145,7 @@ class RunSession:
     def __init__(self, watch: RunWatch, send: Callable[[str], Awaitable[None]]) -> None:
         self._watch, self._send = watch, send
         self._task: asyncio.Task[None] | None = None
+        self._metrics_told = self._games_told = -1
         self._num_mistakes = 0
 
     def greet(self) -> None:
@@ -173,24 +174,36 @@ class RunSession:
             self._task.cancel()
 
     async def _tell(self) -> None:
-        watch = self._watch
-        metrics = games = -1
+        trouble = ""
         try:
-            await self._send(json.dumps(watch.describe_run()))
+            await self._send(json.dumps(self._watch.describe_run()))
             while True:
-                if watch.metrics_version != metrics:
-                    metrics = watch.metrics_version
-                    message = await asyncio.to_thread(watch.describe_metrics)
+                now = ""
+                try:
+                    news = await asyncio.to_thread(self._gather)
+                except Exception as error:  # a folder that is moved, a file of which half is written: it may pass
+                    news, now = [], str(error)
+                if now != trouble:  # said once, and taken back when it is over
+                    trouble = now
+                    news.append({"type": "error", "message": trouble})
+                for message in news:
                     await self._send(json.dumps(message, allow_nan=False))
-                if watch.games_version != games:
-                    games = watch.games_version
-                    await self._send(json.dumps(await asyncio.to_thread(watch.describe_games), allow_nan=False))
-                await asyncio.sleep(watch.interval_s)
-                await asyncio.to_thread(watch.poll)
-        except WindrowError as error:
-            await self._send(json.dumps({"type": "error", "message": str(error)}))
+                await asyncio.sleep(self._watch.interval_s)
         except Exception:  # the page is gone; whoever reads from it sees that too
             return
+
+    def _gather(self) -> list[dict[str, Any]]:
+        """What the page has not been told yet; blocks."""
+        watch, news = self._watch, list[dict[str, Any]]()
+        if self._metrics_told >= 0:  # at first there is what is known
+            watch.poll()
+        if watch.metrics_version != self._metrics_told:
+            news.append(watch.describe_metrics())
+            self._metrics_told = watch.metrics_version
+        if watch.games_version != self._games_told:
+            news.append(watch.describe_games())
+            self._games_told = watch.games_version
+        return news
 
 
 def _summarize(label: str, played: PlayedGame) -> dict[str, Any]:
