@@ -27,6 +27,8 @@ MAX_FIRST_MS = 300.0
 MAX_PAGE_KB = 300.0
 MAX_UPDATES = 20.0
 NUM_SOCKETS = 50
+PATIENCE_S = 120.0
+"""How long anything may take before it is taken for a hang."""
 
 
 class Page:
@@ -44,8 +46,10 @@ class Page:
         """The answer to a message."""
         self._number += 1
         self._socket.send(json.dumps({**message, "id": self._number}))
+        end = monotonic() + PATIENCE_S
         while (answer := self._receive()).get("id") != self._number:
             self.updates.append((perf_counter(), answer))
+            assert monotonic() < end, f"no answer in {PATIENCE_S:.0f} s to {message}"
         return answer
 
     def next_update(self) -> dict[str, Any]:
@@ -76,7 +80,12 @@ def server(game: str, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]
         yield link[1], process
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=20)
+            raise
 
 
 def open_page(stack: ExitStack, host: str) -> Page:
@@ -139,8 +148,10 @@ def measure_tree(host: str, num_nodes: int) -> tuple[int, float]:
     with ExitStack() as stack:
         page = open_page(stack, host)
         page.click([])
+        end = monotonic() + PATIENCE_S
         while (update := page.next_update())["stats"]["nodes"] < num_nodes:
             assert not update["last"], "the tree does not get that large"
+            assert monotonic() < end, f"the tree has {update['stats']['nodes']} nodes after {PATIENCE_S:.0f} s"
         page.ask(type="stop")
         path: list[int] = []
         waits: list[float] = []
