@@ -383,3 +383,27 @@ def test_a_fork_does_not_end_the_workers() -> None:
                 os._exit(0)
         os.waitpid(child, 0)
         assert {worker.pid for worker in search.run([game.initial_state()] * 2)[0].stats.workers} == pids
+
+
+@pytest.mark.parametrize("error", [OSError(11, "no more processes"), KeyboardInterrupt()])
+def test_a_worker_that_cannot_be_started(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stays open of the first one, nor of the second, which was to be started after it."""
+    game = make_game("connect4")
+    before = num_open_files()
+    start, num_left = subprocess.Popen, 0
+
+    def refuse(*arguments: Any, **settings: Any) -> Any:
+        nonlocal num_left
+        num_left -= 1
+        if num_left < 0:
+            raise error
+        return start(*arguments, **settings)
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    for num_left in (0, 1):
+        with Search(game, HashEvaluator(1), SearchConfig(engine="multiprocess", num_workers=2)) as search:
+            with pytest.raises(type(error)):
+                search.run([game.initial_state()] * 2)
+            num_left = 2
+            assert search.run([game.initial_state()] * 2, num_simulations=5)[0].visits.sum() == 5
+        assert num_open_files() == before

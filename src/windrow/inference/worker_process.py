@@ -70,26 +70,29 @@ class WorkerProcess:
         self, index: int, entry: str, game: PackedGame, setup: dict[str, Any], *, core: int | None = None
     ) -> None:
         self.index = index
+        python = _python()  # before anything is opened that would have to be closed
         self.control, theirs = Control.create()
         probe_end, self._probe = os.pipe()
         lifeline_end, lifeline = os.pipe()
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1")}
         given = [theirs.fileno(), probe_end, lifeline_end]
-        # A session of its own: Ctrl-C in a terminal is for this process, which ends the search in order.
-        self._popen = subprocess.Popen(
-            [
-                _python(),
-                "-c",
-                _BOOT,
-                json.dumps(sys.path),
-                *map(str, [*given, os.getpid(), -1 if core is None else core]),
-            ],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=given,
-            env=environment,
-            start_new_session=True,
-        )
+        numbers = [*given, os.getpid(), -1 if core is None else core]
+        try:
+            # A session of its own: Ctrl-C in a terminal is for this process, which ends the search in order.
+            self._popen = subprocess.Popen(
+                [python, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)],
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=given,
+                env=environment,
+                start_new_session=True,
+            )
+        except BaseException:  # there is no process, or nobody knows of it: it ends when its line does
+            for fd in (probe_end, self._probe, lifeline_end, lifeline):
+                os.close(fd)
+            self.control.close()
+            theirs.close()
+            raise
         for fd in (probe_end, lifeline_end):
             os.close(fd)
         theirs.close()
