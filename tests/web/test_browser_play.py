@@ -16,6 +16,7 @@ TURN_OVER = "document.body.dataset.turn === 'over'"
 YOUR_TURN = "document.body.dataset.turn === '0' && document.body.dataset.thinking !== 'move'"
 UPDATES = "Number(document.body.dataset.updates)"
 PLY = "Number(document.body.dataset.ply)"
+OWN_LINK = "#g=connect4&o=rows-6.columns-7.connect-4&m="
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None
         page.wait(f"{UPDATES} >= 1 && document.querySelector('.panel h2 small').textContent === 'thinking'")
         page.click("#back")
         page.wait(f"{PLY} === 2")  # to where the person moved last
-        assert page.run("location.hash") == "#g=connect4&m=44"
+        assert page.run("location.hash") == f"{OWN_LINK}44"
         page.click("#forward")
         page.wait(f"{PLY} === 3")
         page.click("#history li:first-child button")
@@ -145,6 +146,7 @@ def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None
         ("#g=connect4&m=4444444", "move 7, '4'"),
         ("#m=%zz", "is not the name of a move"),
         ("#g=othello&m=c4", "a position of othello, but this page plays connect4"),
+        ("#g=connect4&o=rows-5.columns-7.connect-4&m=4", "connect4 with rows 5, columns 7, connect 4, but this page"),
         ("#g=connect4&m=" + "4" * 3000, "move 7, '4'"),
     ],
 )
@@ -154,7 +156,7 @@ def test_a_link_that_holds_no_position(browser: Browser, connect4: Served, fragm
         page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
         said = page.run("document.querySelector('#message').innerText")
         assert words in said and len(said) < 400 and ". . ." not in said
-        assert page.run("location.hash") == "#g=connect4&m="
+        assert page.run("location.hash") == OWN_LINK
         page.click_cell(3, 0)
         page.wait(f"{PLY} >= 1 && document.querySelector('#message').hidden")
 
@@ -204,9 +206,11 @@ def test_games_are_saved_and_loaded(browser: Browser, connect4: Served, tmp_path
         page.send("DOM.setFileInputFiles", nodeId=element, files=[str(file)])
         page.wait(f"{PLY} === 4")
         assert moves_of(page) == "7766"
-        file.write_text(json.dumps({**saved, "game": "chess"}))
-        page.send("DOM.setFileInputFiles", nodeId=element, files=[str(file)])
-        page.wait("document.querySelector('#message').textContent.includes('chess')")
+        for other, words in (({"game": "chess"}, "chess"), ({"options": {"rows": 9}}, "connect4 with rows 9, and")):
+            file.write_text(json.dumps({**saved, **other}))
+            page.send("DOM.setFileInputFiles", nodeId=element, files=[str(file)])
+            page.wait(f"document.querySelector('#message').textContent.includes('{words}')")
+        assert moves_of(page) == "7766"
 
 
 def test_settings_say_what_is_used_and_outlive_a_reload(browser: Browser, connect4: Served) -> None:

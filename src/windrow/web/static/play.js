@@ -426,16 +426,22 @@ async function showPreview() {
 
 function openFragment() {
   const parts = new URLSearchParams(location.hash.slice(1));
-  const isOther = parts.has("g") && parts.get("g") !== game.welcome.game;
-  const note = isOther ? `The link holds a position of ${parts.get("g")}, but this page plays ${game.welcome.game}.` : "";
+  const { game: name, options } = game.welcome, own = optionsText(options);
+  const isOther = parts.has("g") && parts.get("g") !== name || parts.has("o") && parts.get("o") !== own;
+  const note = isOther ? `The link holds a position of ${nameGame(parts.get("g"), parts.get("o"))}, but this page plays ${nameGame(name, own)}.` : "";
   if (parts.has("m") && !isOther) go({ type: "position", text: parts.get("m") }, { isPaused: parts.get("m") !== "" });
   else if (!game.position) goStart(note);
   else { say(note); showAddress(); }
 }
 
+// Options of a game as links have them, such as size-9.rule-freestyle: moves of one board mean something else on another.
+const optionsText = options => Object.entries(options || {}).map(([name, value]) => `${name}-${value}`).join(".");
+const nameGame = (name, options) => options ? `${name} with ${options.replaceAll("-", " ").replaceAll(".", ", ")}` : name;
+
 // The address always holds the position that is shown.
 function showAddress() {
-  const fragment = `#g=${encodeURIComponent(game.welcome.game)}&m=${encodeURIComponent(game.position.text)}`;
+  const { game: name, options } = game.welcome, own = optionsText(options);
+  const fragment = `#g=${encodeURIComponent(name)}${own && `&o=${encodeURIComponent(own)}`}&m=${encodeURIComponent(game.position.text)}`;
   if (location.hash !== fragment) history.replaceState(null, "", fragment);
 }
 
@@ -451,7 +457,8 @@ async function loadGame(file) {
     if (file.size > 1 << 20) throw new Error("it is too large");
     const saved = JSON.parse(await file.text());
     if (saved.windrow !== 1 || !Array.isArray(saved.actions)) throw new Error("it is not one that this page saved");
-    if (saved.game !== game.welcome.game) throw new Error(`it is a game of ${saved.game}, and this page plays ${game.welcome.game}`);
+    const { game: name, options } = game.welcome, given = optionsText(saved.options), own = optionsText(options);
+    if (saved.game !== name || given !== own) throw new Error(`it is a game of ${nameGame(saved.game, given)}, and this page plays ${nameGame(name, own)}`);
     if (!await go({ type: "position", moves: saved.actions }, { isPaused: true })) return;
     for (const side of ["a", "b"]) {
       const odds = saved.odds && Array.isArray(saved.odds[side]) ? saved.odds[side] : [];
