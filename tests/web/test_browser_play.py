@@ -276,6 +276,12 @@ def test_the_tree_of_100000_nodes(browser: Browser, connect4: Served, screenshot
         assert page.run("document.querySelector('.tree ul ul .node').lastChild.textContent") == "3"  # its depth
         before = page.run("document.querySelector('#explorer').dataset.visits")
         page.wait(f"document.querySelector('#explorer').dataset.visits !== '{before}'")  # it follows the search
+        # Numbers that were asked for one after the other fit: a move is no more visited than what it is part of.
+        visits_of = "const visits = item => Number(/: (\\d+) visits/.exec(item.ariaLabel)[1])"
+        fits = "items.every(item => visits(item) <= visits(item.parentElement.parentElement))"
+        page.wait(
+            f"(() => {{ {visits_of}; const items = [...document.querySelectorAll('.tree ul > li')]; return {fits} }})()"
+        )
         page.screenshot(screenshots / "explorer.png")
         page.click("#analyse")
         page.wait("document.body.dataset.thinking === ''")

@@ -68,22 +68,23 @@ export class Explorer {
     this.asked = performance.now();
     const side = this.side.value;
     const open = [[this.tree, []], ...[...this.tree.querySelectorAll("li[aria-expanded='true']")].map(item => [$("ul", item), item.path])];
-    let root = null, isHeld = false;
-    for (const [list, path] of open.slice(0, MAX_REFRESHED)) {
-      try {
-        const node = await this.ask({ type: "node", side, path, count: Math.max(PAGE, list.children.length) });
-        const items = new Map([...list.children].filter(item => item.path).map(item => [item.path[item.path.length - 1], item]));
-        const most = Math.max(1, node.visits);
-        for (const move of node.moves) if (items.has(move.action)) items.get(move.action).show(move, most);
-        // In order again, unless someone is at it: rows must not jump from under a pointer or lose the focus.
-        const order = node.moves.map(move => items.get(move.action)).filter(Boolean);
-        const hasChanged = order.some((item, index) => list.children[index] !== item), isBusy = this.tree.matches(":hover, :focus-within");
-        if (hasChanged && !isBusy) list.prepend(...order);
-        isHeld = isHeld || hasChanged && isBusy;
-        if (!path.length) root = node;
-      } catch { return; }
-    }
-    if (root) this.showSummary(root, isHeld);
+    // Those below first, and all shown at once: as the tree grows meanwhile, none has more visits than what it is part of.
+    const shown = open.slice(0, MAX_REFRESHED).reverse();
+    let nodes, isHeld = false;
+    try {
+      nodes = await Promise.all(shown.map(([list, path]) => this.ask({ type: "node", side, path, count: Math.max(PAGE, list.children.length) })));
+    } catch { return; }
+    shown.forEach(([list], at) => {
+      const node = nodes[at], most = Math.max(1, node.visits);
+      const items = new Map([...list.children].filter(item => item.path).map(item => [item.path[item.path.length - 1], item]));
+      for (const move of node.moves) if (items.has(move.action)) items.get(move.action).show(move, most);
+      // In order again, unless someone is at it: rows must not jump from under a pointer or lose the focus.
+      const order = node.moves.map(move => items.get(move.action)).filter(Boolean);
+      const hasChanged = order.some((item, index) => list.children[index] !== item), isBusy = this.tree.matches(":hover, :focus-within");
+      if (hasChanged && !isBusy) list.prepend(...order);
+      isHeld = isHeld || hasChanged && isBusy;
+    });
+    this.showSummary(nodes[nodes.length - 1], isHeld);
   }
 
   addMoves(list, node, depth) {
