@@ -15,6 +15,7 @@ from cli_cases import run, run_json
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from windrow.cli.training_display import _in_short
 from windrow.train import GameLog
 
 SMALL = (
@@ -40,9 +41,30 @@ def test_train_resume_and_the_folders_name() -> None:
 def test_the_display_is_a_line_per_iteration() -> None:
     code, out, err = run("train", "tictactoe", "--iterations", "2", *SMALL)
     assert code == 0
-    assert "windrow train --resume runs/tictactoe" in out and "windrow play tictactoe runs/tictactoe" in out
+    assert "windrow train --resume runs/tictactoe --iterations 4" in out
+    assert "windrow play tictactoe runs/tictactoe" in out
     lines = [line.split() for line in err.splitlines()]
     assert [line[0] for line in lines if line and line[0] in ("1", "2")] == ["1", "2"]
+
+
+def test_a_run_that_is_at_its_end_says_so() -> None:
+    run("train", "connect4:rows=4,columns=4", "--iterations", "1", "--run", "small", *SMALL)
+    code, out, err = run("train", "--resume", "small")
+    assert code == 0
+    assert "at its end; to go on: windrow train --resume small --iterations 2" in err
+    assert "windrow play connect4:rows=4,columns=4 small" in out
+
+
+def test_the_choice_of_a_backend_is_told_in_short() -> None:
+    choice = (
+        "torch: best of 2.\nLeft out: openvino, openvino not installed: pip install X.\n"
+        "Left out: onnxruntime, the module cannot be exported.\nLeft out: cuda, PyTorch finds no GPU: use the CPU."
+    )
+    assert _in_short(choice).splitlines() == [
+        "torch: best of 2.",
+        "Left out: onnxruntime, the module cannot be exported.",
+        "Left out: 2 that this machine has not; windrow info lists them.",
+    ]
 
 
 def test_nothing_is_kept_on_request() -> None:

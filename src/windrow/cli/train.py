@@ -15,6 +15,7 @@ from windrow.cli.output import print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
 from windrow.errors import ConfigError
+from windrow.games.registry import game_names, make_game
 from windrow.play.specs import parse_game, parse_settings
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -121,6 +122,8 @@ def train(
         training = _open(config, run, resume, overrides)
         stack.callback(training.selfplay.close)
         stack.callback(training.close)
+        if training.is_over and not as_json:
+            stderr().print(f"this run is at its end; to go on: {_more(training)}", markup=False)
         with TrainingDisplay(training, is_quiet=as_json) as display:
             try:
                 for report in training.iterations(display.on_event):
@@ -133,7 +136,7 @@ def train(
                 if as_json:
                     print_json(summary)
                 else:
-                    print_facts(describe(summary))
+                    print_facts(describe(summary, training))
 
 
 def _of_file(path: Path | None) -> dict[str, Any]:
@@ -196,7 +199,24 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def describe(summary: dict[str, Any]) -> dict[str, str]:
+def _more(training: Any) -> str:
+    """The command that goes on with a run: where it has come to its limit, with a later one."""
+    command, config = f"windrow train --resume {training.folder}", training.config
+    if not training.is_over:
+        return command
+    if config.num_iterations is not None and training.counters.iteration >= config.num_iterations:
+        return f"{command} --iterations {2 * training.counters.iteration}"
+    return f"{command} --time {2 * config.time_limit_s:g}s"
+
+
+def _spell(game: Any) -> str:
+    """The game as a command takes it: its name, and the options that are not as they are by default."""
+    usual: dict[str, Any] = dict(make_game(game.name).options) if game.name in game_names() else {}
+    options = [f"{name}={value}" for name, value in game.options.items() if usual.get(name) != value]
+    return f"{game.name}:{','.join(options)}" if options else game.name
+
+
+def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
     """The end of a run in words."""
     facts = {
         "games": f"{summary['games']:,} in {summary['iterations']} iterations",
@@ -212,6 +232,6 @@ def describe(summary: dict[str, Any]) -> dict[str, str]:
         facts["strength"] = f"{summary['solved_policy']:.1%} of solved positions right without a search"
     if "run" in summary:
         facts["run"] = str(summary["run"])
-        facts["go on"] = f"windrow train --resume {summary['run']}"
-        facts["play"] = f"windrow play {summary['game']} {summary['run']}"
+        facts["go on"] = _more(training)
+        facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}"
     return facts

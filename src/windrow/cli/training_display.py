@@ -23,6 +23,7 @@ _COLUMNS = (
     ("total_s", "{:.0f}", "seconds"),
 )
 _LINES_PER_HEADER = 25
+_ABSENT = ("not installed: pip install", "finds no GPU")
 
 
 class TrainingDisplay:
@@ -60,7 +61,7 @@ class TrainingDisplay:
                 f"{config.selfplay.num_slots} games at once; run {self._run.folder}",
                 markup=False,
             )
-            self._console.print(self._run.evaluator.choice, style="dim", markup=False)
+            self._console.print(_in_short(self._run.evaluator.choice), style="dim", markup=False)
             if counters.iteration:
                 self._console.print(f"goes on after iteration {counters.iteration}, {counters.games:,} games")
         self._progress.start()
@@ -99,3 +100,12 @@ class TrainingDisplay:
     def finish(self) -> None:
         """Take the bars away before the summary."""
         self._progress.stop()
+
+
+def _in_short(choice: str) -> str:
+    """Why this backend, less what this machine has not: `windrow info` lists that."""
+    lines = choice.splitlines()
+    kept = [line for line in lines if not (line.startswith("Left out: ") and any(what in line for what in _ABSENT))]
+    if len(kept) < len(lines):
+        kept.append(f"Left out: {len(lines) - len(kept)} that this machine has not; windrow info lists them.")
+    return "\n".join(kept)
