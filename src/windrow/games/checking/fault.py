@@ -52,7 +52,8 @@ class Fault:
     snippet: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}, {self.method}: {self.seen}", f"  {self.where()}"]
+        what = self.kind if self.kind == self.method else f"{self.kind}, {self.method}"
+        lines = [f"{what}: {self.seen}", f"  {self.where()}"]
         if self.snippet:
             lines += ["  to see it again:", *(f"    {line}" for line in self.snippet.splitlines())]
         return "\n".join(lines)
