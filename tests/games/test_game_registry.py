@@ -121,6 +121,11 @@ def test_repr():
     assert repr(make_game("tictactoe").state_from_moves("a1")) == "<State of tictactoe(): o to move>"
 
 
+def test_a_notebook_shows_the_board():
+    state = make_game("tictactoe").initial_state()
+    assert state._repr_html_() == f"<pre>{state}</pre>"
+
+
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_games_and_states_are_values(case):
     game, twin = make_game(case[0], **case[1]), make_game(case[0], **case[1])

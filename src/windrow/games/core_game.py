@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from operator import index
 from typing import Any, TypeAlias
 
@@ -46,6 +47,10 @@ class State:
 
     def __str__(self) -> str:
         return self.game.render(self)
+
+    def _repr_html_(self) -> str:
+        """The board, where a notebook shows the state."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         *_, status = self.game.render(self).splitlines() or [""]
