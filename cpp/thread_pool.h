@@ -7,7 +7,11 @@
 // caller alone would need. A round of a search comes as several jobs within microseconds, less than it takes to wake a
 // thread, so workers look out for the next one for a moment before they sleep. How long is the user's choice: while a
 // GPU evaluates, cores have nothing better to do, and waking many threads takes longer than what they are woken for.
+//
+// A fork of the process has the pool but none of its threads: there the caller works alone.
 #pragma once
+
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,22 +19,24 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace windrow {
 
-class ThreadPool {
- public:
-  // fn(begin, end) for disjoint pieces that cover [0, count).
-  using Piece = std::function<void(int32_t begin, int32_t end)>;
+// fn(begin, end) for disjoint pieces that cover [0, count).
+using Piece = std::function<void(int32_t begin, int32_t end)>;
 
+// The threads of a pool, the caller's among them, and all they share.
+class Crew {
+ public:
   // Longer than the gaps within a round, shorter than any network on the same cores.
   static constexpr std::chrono::microseconds kShortLookOut{50};
 
-  explicit ThreadPool(int32_t num_threads, std::chrono::microseconds look_out = kShortLookOut)
-      : shares_(static_cast<size_t>(num_threads > 1 ? num_threads : 1)), look_out_(look_out) {
+  Crew(int32_t num_threads, std::chrono::microseconds look_out)
+      : shares_(static_cast<size_t>(num_threads)), look_out_(look_out) {
     try {
       for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (...) {  // a thread could not be made: those that were must end before this object does
@@ -38,19 +44,14 @@ class ThreadPool {
       throw;
     }
   }
-  ~ThreadPool() { close(); }
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~Crew() { close(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
 
-  int32_t num_threads() const { return static_cast<int32_t>(workers_.size()) + 1; }
+  int32_t num_threads() const { return static_cast<int32_t>(shares_.size()); }
 
-  // Blocks until every piece has run. The first exception thrown by a piece is thrown here, after all have ended;
-  // pieces not yet begun by then are left out. One caller at a time.
+  // As ThreadPool::for_each.
   void for_each(int32_t count, int32_t piece_size, const Piece& fn) {
-    if (workers_.empty() || count <= piece_size) {
-      if (count > 0) fn(0, count);
-      return;
-    }
     {
       const std::lock_guard lock(mutex_);
       fn_ = &fn;
@@ -174,6 +175,36 @@ class ThreadPool {
   std::atomic<int64_t> job_{0};
   std::atomic<int32_t> num_inside_{0};
   std::atomic<bool> is_closing_{false};
+};
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int32_t num_threads, std::chrono::microseconds look_out = Crew::kShortLookOut)
+      : crew_(num_threads > 1 ? std::make_unique<Crew>(num_threads, look_out) : nullptr) {}
+  ~ThreadPool() {
+    // What threads of another process hold or wait for cannot be given back here: it is left as it is.
+    if (is_forked()) static_cast<void>(crew_.release());
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int32_t num_threads() const { return crew_ == nullptr ? 1 : crew_->num_threads(); }
+
+  // Blocks until every piece has run. The first exception thrown by a piece is thrown here, after all have ended;
+  // pieces not yet begun by then are left out. One caller at a time.
+  void for_each(int32_t count, int32_t piece_size, const Piece& fn) {
+    if (crew_ == nullptr || count <= piece_size || is_forked()) {
+      if (count > 0) fn(0, count);
+      return;
+    }
+    crew_->for_each(count, piece_size, fn);
+  }
+
+ private:
+  bool is_forked() const { return getpid() != owner_; }
+
+  std::unique_ptr<Crew> crew_;  // null: the caller alone
+  const pid_t owner_ = getpid();
 };
 
 }  // namespace windrow

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -380,6 +383,30 @@ def test_closing_ends_the_threads():
     assert num_threads() == before + 4
     search.close()
     assert num_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_fork_has_the_search_without_its_threads(is_used: bool):
+    """In a process of its own, where nothing else has threads; the child would wait for ever for those it has not."""
+    script = f"""
+import os, signal, time, windrow
+game = windrow.make_game("connect4")
+config = windrow.SearchConfig(num_simulations=50, engine="vectorized", num_threads=3)
+search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), config)
+states = [game.initial_state()] * 40
+search.run(states)
+time.sleep(0.01)  # the threads have gone to sleep
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    is_right = not {is_used} or search.run(states)[39].visits.sum() == 50
+    search.close()
+    os._exit(0 if is_right else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert search.run(states)[39].visits.sum() == 50
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
 
 
 def test_running_twice_at_once():
