@@ -18,15 +18,14 @@ from windrow.evaluators.backends.buckets import Buckets, pad
     ],
 )
 def test_sizes(buckets: Buckets, sizes: list[int]) -> None:
-    assert buckets.up_to(64) == sizes
+    assert sorted({buckets.fit(num_rows) for num_rows in range(1, 65)}) == sizes
 
 
 @pytest.mark.parametrize("buckets", [Buckets(1), Buckets(2), Buckets(8), Buckets(2, smallest=8), Buckets(1 << 30, 2)])
 def test_every_batch_fits_and_little_is_wasted(buckets: Buckets) -> None:
-    sizes = set(buckets.up_to(5000))
     for num_rows in range(1, 5001):
         size = buckets.fit(num_rows)
-        assert size >= num_rows and size in sizes and buckets.fit(size) == size
+        assert size >= num_rows and buckets.fit(size) == size
         if num_rows > buckets.smallest:
             assert size <= num_rows * (1 + 1 / buckets.per_octave)
 

@@ -28,13 +28,6 @@ class Buckets:
         step = max(1, octave // self.per_octave)
         return -(-num_rows // step) * step
 
-    def up_to(self, num_rows: int) -> list[int]:
-        """All sizes that batches of 1 to `num_rows` rows are padded to."""
-        sizes = [self.fit(1)]
-        while sizes[-1] < num_rows:
-            sizes.append(self.fit(sizes[-1] + 1))
-        return sizes
-
 
 def pad(rows: npt.NDArray[np.float32], num_rows: int, target: npt.NDArray[np.float32]) -> None:
     """Fill `target` with `rows` and, below them, zeros."""
