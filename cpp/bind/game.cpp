@@ -333,18 +333,6 @@ Matrix<bool> legal_many(const NativeGame& self, const States& states) {
   return rows.to_shape<Matrix<bool>>({states.shape(0), width});
 }
 
-Matrix<float> returns_many(const NativeGame& self, const States& states) {
-  const size_t width = static_cast<size_t>(table(self).num_players);
-  NewVector<float> values(states.shape(0) * width);
-  for_each_state(self, states, [&](size_t row, const void* state) {
-    if (table(self).to_play(table(self).self, state) != windrow::kTerminal) {
-      throw std::invalid_argument("there are no returns yet: the game of row " + std::to_string(row) + " is not over");
-    }
-    checked(self, "returns", table(self).returns(table(self).self, state, values.data.get() + row * width));
-  });
-  return values.to_shape<Matrix<float>>({states.shape(0), width});
-}
-
 }  // namespace
 
 void bind_game(nb::module_& m) {
@@ -376,8 +364,6 @@ void bind_game(nb::module_& m) {
       .def("to_play_many", &to_play_many, "states"_a.noconvert(), "int8 [n], as `to_play` says.")
       .def("legal_many", &legal_many, "states"_a.noconvert(),
            "bool [n, A]: which actions are legal; none in a finished game.")
-      .def("returns_many", &returns_many, "states"_a.noconvert(),
-           "float32 [n, players]; ValueError names the row of a game that is not over.")
       .def("hash", &hash, "state"_a, "The low and the high 64 bits; equal positions have equal hashes.")
       .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
       .def("render", &render, "state"_a, "The position as text.")

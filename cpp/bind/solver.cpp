@@ -103,7 +103,6 @@ void bind_solver(nb::module_& m) {
           },
           "state"_a, nb::kw_only(), "is_score"_a, "max_nodes"_a = nb::none(), "timeout_s"_a = nb::none(),
           "The score for the player to move, or the sign of it; RuntimeError beyond a limit.")
-      .def_prop_ro("table_bytes", &Connect4Solver::table_bytes)
       .def_prop_ro("num_nodes", &Connect4Solver::num_nodes, nb::call_guard<nb::gil_scoped_release>(),
                    "Positions visited so far.");
 }

@@ -59,8 +59,6 @@ class BoundTable {
   BoundTable(const BoundTable&) = delete;
   BoundTable& operator=(const BoundTable&) = delete;
 
-  size_t num_bytes() const { return num_bytes_; }
-
   // Entries made before this are the first to go.
   void next_generation() { generation_ = (generation_ + 1) % 4; }
 

@@ -18,7 +18,6 @@ class Connect4Solver::Search {
   virtual std::vector<MoveRating> rate_moves(const Connect4Rules::State& state, Question question,
                                              const SolverLimits& limits) = 0;
   virtual int32_t solve(const Connect4Rules::State& state, Question question, const SolverLimits& limits) = 0;
-  virtual size_t table_bytes() const = 0;
   virtual int64_t num_nodes() const = 0;
 };
 
@@ -59,7 +58,6 @@ class NullWindowSearch final : public Connect4Solver::Search {
     return question == Question::kResult ? sign_of(score) : score;
   }
 
-  size_t table_bytes() const override { return table_.num_bytes(); }
   int64_t num_nodes() const override { return static_cast<int64_t>(num_nodes_); }
 
  private:
@@ -258,8 +256,6 @@ int32_t Connect4Solver::solve(const Connect4Rules::State& state, Question questi
   const std::lock_guard lock(mutex_);
   return search_->solve(state, question, limits);
 }
-
-size_t Connect4Solver::table_bytes() const { return search_->table_bytes(); }
 
 int64_t Connect4Solver::num_nodes() const {
   const std::lock_guard lock(mutex_);

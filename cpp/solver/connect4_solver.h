@@ -58,7 +58,6 @@ class Connect4Solver {
   // The score, or the result, of an unfinished position: less work than rating all moves.
   int32_t solve(const Connect4Rules::State& state, Question question, const SolverLimits& limits);
 
-  size_t table_bytes() const;
   int64_t num_nodes() const;  // positions visited so far, by all questions
 
   class Search;  // one per width of column

@@ -84,11 +84,6 @@ class NativeGame:
     def legal_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]:
         """bool [n, A]: which actions are legal; none in a finished game."""
 
-    def returns_many(self, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
-        """
-        float32 [n, players]; ValueError names the row of a game that is not over.
-        """
-
     def hash(self, state: bytes) -> tuple[int, int]:
         """The low and the high 64 bits; equal positions have equal hashes."""
 
@@ -362,9 +357,6 @@ class Connect4Solver:
         """
         The score for the player to move, or the sign of it; RuntimeError beyond a limit.
         """
-
-    @property
-    def table_bytes(self) -> int: ...
 
     @property
     def num_nodes(self) -> int:

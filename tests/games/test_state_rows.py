@@ -47,7 +47,6 @@ def test_rows_say_what_single_states_say(game: NativeGame):
         legal = native.legal_many(rows)
         assert legal.shape == (len(states), game.num_actions) and legal.dtype == np.bool_
         assert [np.flatnonzero(row).tolist() for row in legal] == [native.legal_actions(s).tolist() for s in states]
-        assert np.array_equal(native.returns_many(rows[-1:]), native.returns(states[-1])[None])
 
 
 def test_no_rows_are_no_trouble(game: NativeGame):
@@ -55,7 +54,6 @@ def test_no_rows_are_no_trouble(game: NativeGame):
     none = np.zeros((0, native.state_bytes), np.uint8)
     assert native.to_play_many(none).shape == (0,)
     assert native.legal_many(none).shape == (0, game.num_actions)
-    assert native.returns_many(none).shape == (0, game.num_players)
     assert native.observe_many(none).shape == (0, len(native.observe(native.initial_state())))
     start = native.initial_state()
     assert native.play_many(start, np.zeros(0, np.int64)).tobytes() == start
@@ -72,13 +70,6 @@ def test_an_illegal_move_is_named():
     ):
         with pytest.raises(ValueError, match=problem):
             native.play_many(start, np.array(actions, np.int64))
-
-
-def test_returns_are_for_finished_games():
-    native = make_game("connect4").native
-    rows = native.play_many(native.initial_state(), np.array([0, 1, 0, 1, 0, 1, 0], np.int64))
-    with pytest.raises(ValueError, match="the game of row 1 is not over"):
-        native.returns_many(rows[[-1, 0]])
 
 
 def test_rows_of_the_wrong_form_are_refused():
