@@ -323,6 +323,21 @@ def test_probabilities_instead_of_logits_are_suspected_once():
     search.run(GAME.initial_state())
 
 
+def test_a_row_that_looks_like_probabilities_by_chance_is_not_suspected():
+    """The root's may: with two actions, one in a thousand of what `HashEvaluator` says does."""
+    num_rows = 0
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        nonlocal num_rows
+        rows = np.tile(np.float32([0.4, *[0.1] * 6]), (len(observations), 1))
+        rows[max(0, 3 - num_rows) :, 0] = 2.0
+        num_rows += len(rows)
+        return rows, np.zeros(len(rows))
+
+    search_with(fn).run(GAME.initial_state())
+    assert num_rows > 9
+
+
 def test_logits_that_sum_to_one_are_not_suspected():
     one_hot = np.eye(7, dtype=np.float32)[:1]
     search_with(lambda observations: (one_hot.repeat(len(observations), 0), np.zeros(len(observations)))).run(

@@ -32,6 +32,10 @@ Ticket: TypeAlias = "list[tuple[Pending, int]]"
 """A batch that is with the evaluator: one call, or several if it was too large for one, each with its rows."""
 
 
+_NUM_SUSPECTED = 6
+"""Rows after which it is no accident that all look like probabilities."""
+
+
 class ObservationBuffer:
     """Memory for the observations of one batch, and its rows as the evaluator sees them."""
 
@@ -78,8 +82,8 @@ class EvaluatorPort:
         # Who asks a server leaves it to that: it would be as many questions, of which only so many may be out.
         self._max_batch = None if getattr(bound, "divides_batches", False) else max_batch
         self.pipeline = bound.pipeline if isinstance(bound, Pipelined) else 1
-        self._is_new = True
-        """Whether nothing has been answered yet."""
+        self._num_suspected: int | None = 0
+        """Rows of logits so far, all of which look like probabilities; None once it is settled what they are."""
         self._allocate = bound.allocate if isinstance(bound, Pipelined) else _allocate
         self._buffers: list[ObservationBuffer] = []
         self.num_batches = 0
@@ -174,10 +178,26 @@ class EvaluatorPort:
                 f"the evaluator must return (logits, values), not {type(answer).__name__}: {answer!r:.100}"
             ) from None
         checked = self._checked("logits", logits, (num_rows, self._num_actions))
-        if self._is_new:
-            self._is_new = False
-            _warn_of_probabilities(checked)
+        if self._num_suspected is not None:
+            self._suspect(checked)
         return checked, self._checked_values(values, num_rows)
+
+    def _suspect(self, logits: FloatArray) -> None:
+        """Warn, once, of probabilities: a softmax of a softmax is nearly flat, and the network's policy would be lost.
+
+        Of the first rows all must look so: one row of a game of two or three actions does by chance.
+        """
+        num_rows, self._num_suspected = (self._num_suspected or 0) + len(logits), None
+        if not bool((logits > 0).all()) or not np.allclose(logits.sum(axis=1), 1.0, atol=1e-4):
+            return
+        if num_rows < _NUM_SUSPECTED:
+            self._num_suspected = num_rows
+            return
+        warnings.warn(
+            "the evaluator's logits look like probabilities: each row is positive and sums to 1. Give what is before "
+            "the softmax, or the logarithm",
+            stacklevel=2,
+        )
 
     def _checked_values(self, values: Any, num_rows: int) -> FloatArray:
         if self._num_values > 1:
@@ -266,13 +286,3 @@ def _explain_stranger(thing: object) -> str:
         f"{thing!r:.100} is not an evaluator: it needs the methods evaluate and submit. "
         "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
     )
-
-
-def _warn_of_probabilities(logits: FloatArray) -> None:
-    """A softmax of a softmax is nearly flat: the network's policy would be lost without a word."""
-    if logits.size and bool((logits > 0).all()) and np.allclose(logits.sum(axis=1), 1.0, atol=1e-4):
-        warnings.warn(
-            "the evaluator's logits look like probabilities: each row is positive and sums to 1. Give what is before "
-            "the softmax, or the logarithm",
-            stacklevel=2,
-        )
