@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -232,7 +233,8 @@ def test_settings_say_what_is_used_and_outlive_a_reload(browser: Browser, connec
                 assert value("a-strength") == "1"  # not as many seconds as there were simulations
         before = page.run(UPDATES)
         page.wait(f"{UPDATES} > {before} && document.querySelector('#message').hidden")
-        page.run("window.isOld = true; location.reload()")
+        page.run("window.isOld = true")
+        page.send("Page.reload")
         page.wait(f"!window.isOld && {PLY} === 2 && {UPDATES} >= 1")
         assert [value(name) for name in ("a-c_puct", "a-unit", "a-strength", "seat-1")] == [
             "2.5",
@@ -240,6 +242,20 @@ def test_settings_say_what_is_used_and_outlive_a_reload(browser: Browser, connec
             "0.5",
             "you",
         ]
+
+
+def test_a_click_on_the_board_ends_typing_and_plays(browser: Browser, connect4: Served) -> None:
+    with browser.open(connect4.link) as page:
+        page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
+        x, y = page.cell(3, 0)
+        page.run("document.querySelector('[name=a-strength]').select()")
+        page.send("Input.insertText", text="50")
+        press = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        page.send("Input.dispatchMouseEvent", type="mousePressed", **press)
+        time.sleep(0.5)  # as long as a hand takes; the settings are on their way meanwhile
+        page.send("Input.dispatchMouseEvent", type="mouseReleased", **press)
+        page.wait(f"{PLY} >= 2")
+        assert moves_of(page)[0] == "4" and page.run("document.querySelector('[name=a-strength]').value") == "50"
 
 
 def test_two_searches_side_by_side(browser: Browser, connect4: Served, screenshots: Path) -> None:

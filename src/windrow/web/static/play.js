@@ -22,7 +22,7 @@ const game = {
   turn: 0, // counts positions; what belongs to an older one is dropped
 };
 const panels = {};
-let link, controls, explorer, boards = {}, pointed = null, isDrawing = false, isChoosing = false;
+let link, controls, explorer, boards = {}, pointed = null, isDrawing = false, isChoosing = false, shownTitles = "";
 
 // --- Asking the server -------------------------------------------------------------------------------------------
 
@@ -221,9 +221,14 @@ async function settingsChanged(what) {
   } catch (error) { say(error.message); return; }
   if (what === "players") game.isPaused = false;
   showPanels();
-  render();
+  // Boards that stay stay: a click on one ends the typing in a field, and must find it where it was pressed.
+  if (what === "compare" || controls.compares && titles() !== shownTitles) render();
+  else if (boards[what]) boards[what].heat(null);
+  showOdds();
   next();
 }
+
+const titles = () => controls.sides.map(side => controls.evaluatorName(side)).join();
 
 // --- Drawing -----------------------------------------------------------------------------------------------------
 
@@ -234,6 +239,7 @@ function render() {
   const focused = box.contains(document.activeElement);
   const cursor = boards.a && boards.a.cursor ? boards.a.cursor() : null;
   boards = {};
+  shownTitles = titles();
   for (const part of [box, $(".columns")]) part.classList.toggle("two", sides.length > 1);
   document.body.dataset.look = position.picture.style || position.picture.kind;
   box.replaceChildren(...sides.map(side => {
