@@ -19,6 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PATIENCE_S = 60.0
 """What every wait here is bounded by; each says what it has waited for."""
+_BETWEEN_PAGES = ("navigated or closed", "Cannot find context", "context was destroyed")
+"""What Chromium answers while one page gives way to the next."""
 _UNUSED = ("Network.webSocketFrame", "Network.dataReceived")
 """Events that come with every update, and that nobody asks for: kept, they would grow all session long."""
 _KEYS = {
@@ -188,8 +190,12 @@ class Page:
         """Wait until an expression is true; an element that is not there yet is not true."""
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
-            if self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
-                return
+            try:
+                if self.run(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
+                    return
+            except RuntimeError as error:
+                if not any(words in str(error) for words in _BETWEEN_PAGES):
+                    raise
             time.sleep(0.01)
         message = "document.querySelector('#message')?.innerText"
         state = self.run(f"JSON.stringify({{...document.body.dataset, message: {message}}})")
