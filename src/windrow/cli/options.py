@@ -140,6 +140,16 @@ EvaluatorOption: TypeAlias = Annotated[
         autocompletion=complete_evaluator,
     ),
 ]
+NetworkEvaluatorOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--evaluator",
+        "-e",
+        help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
+        "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
+        autocompletion=complete_evaluator,
+    ),
+]
 NetOption: TypeAlias = Annotated[
     str,
     typer.Option(

@@ -17,12 +17,12 @@ from windrow.cli.options import (
     JsonOption,
     LeavesOption,
     MaxBatchOption,
+    NetworkEvaluatorOption,
     SeedOption,
     SetOption,
     SimsOption,
     ThreadsOption,
     WorkersOption,
-    complete_evaluator,
     examples,
     search_config,
     with_file,
@@ -54,16 +54,7 @@ def register(app: typer.Typer) -> None:
 
 def profile(
     game: GameArgument = "connect4",
-    evaluator: Annotated[
-        str,
-        typer.Option(
-            "--evaluator",
-            "-e",
-            help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
-            "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
-            autocompletion=complete_evaluator,
-        ),
-    ] = "resnet",
+    evaluator: NetworkEvaluatorOption = "resnet",
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: SimsOption = 64,
     engine: EngineOption = None,

@@ -16,9 +16,9 @@ from windrow.cli.options import (
     EngineOption,
     GameArgument,
     JsonOption,
+    NetworkEvaluatorOption,
     SeedOption,
     WorkersOption,
-    complete_evaluator,
     examples,
     file_settings,
     read_settings,
@@ -47,16 +47,7 @@ def register(app: typer.Typer) -> None:
 
 def selfplay(
     game: GameArgument = "connect4",
-    evaluator: Annotated[
-        str,
-        typer.Option(
-            "--evaluator",
-            "-e",
-            help="The path of a checkpoint, [cyan]resnet:64x5[/cyan] (random weights), [cyan]rollout[/cyan] or "
-            "[cyan]uniform[/cyan].",
-            autocompletion=complete_evaluator,
-        ),
-    ] = "resnet",
+    evaluator: NetworkEvaluatorOption = "resnet",
     games: Annotated[int, typer.Option("--games", "-g", help="Games to play.", min=1)] = 100,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (64).", min=1)] = None,
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,

@@ -14,10 +14,10 @@ from windrow.cli.options import (
     BackendOption,
     GameArgument,
     JsonOption,
+    NetworkEvaluatorOption,
     SetOption,
     SimsOption,
     complete_engine,
-    complete_evaluator,
     examples,
     search_config,
 )
@@ -48,16 +48,7 @@ def register(app: typer.Typer) -> None:
 
 def tune_command(
     game: GameArgument,
-    evaluator: Annotated[
-        str,
-        typer.Option(
-            "--evaluator",
-            "-e",
-            help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
-            "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
-            autocompletion=complete_evaluator,
-        ),
-    ] = "resnet",
+    evaluator: NetworkEvaluatorOption = "resnet",
     positions: Annotated[
         int | None,
         typer.Option(
