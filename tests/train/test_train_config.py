@@ -73,6 +73,14 @@ def test_a_file_is_named_in_its_errors(tmp_path: Path):
         shipped_config("conect4")
 
 
+def test_a_file_is_not_blamed_for_what_was_given_on_top_of_it(tmp_path: Path):
+    (tmp_path / "good.toml").write_text('game = "tictactoe"\n[learner]\nbatch_size = 16\n')
+    with pytest.raises(UnknownKeyError, match=r"^in \[learner\]: there is no setting 'lr'"):
+        TrainConfig.read(tmp_path / "good.toml", {"learner.lr": 1})
+    with pytest.raises(ConfigError, match=r"^in \[learner\]: batch_size"):
+        TrainConfig.read(tmp_path / "good.toml", {"learner.batch_size": 0})
+
+
 def test_every_knob_is_explained():
     """A docstring below every field, as the house has it."""
     for kind in (TrainConfig, SelfPlayConfig):

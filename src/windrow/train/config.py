@@ -166,13 +166,22 @@ class TrainConfig(Settings):
     def read(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
         """From a TOML file (or JSON); `overrides` such as `{"search.num_simulations": 32}` come last."""
         path = Path(path)
-        settings = merge(read_file(path), overrides or {})
+        settings = read_file(path)
         try:
-            return cls.from_dict(settings)
-        except UnknownKeyError as error:
-            raise UnknownKeyError(f"{path}: {error}") from None
+            return cls.from_dict(merge(settings, overrides or {}))
         except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from None
+            if overrides and cls._are_sound(settings):
+                raise  # the file is not to blame for what was given on top of it
+            kind = UnknownKeyError if isinstance(error, UnknownKeyError) else ConfigError
+            raise kind(f"{path}: {error}") from None
+
+    @classmethod
+    def _are_sound(cls, settings: Mapping[str, Any]) -> bool:
+        try:
+            cls.from_dict(settings)
+        except ConfigError:
+            return False
+        return True
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dictionaries of plain values; `TrainConfig.from_dict` gives an equal config."""
