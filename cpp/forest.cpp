@@ -71,7 +71,8 @@ size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_
       (game.chance_outcomes != nullptr) != (game.max_outcomes > 0)) {
     throw std::invalid_argument("the game's max_legal_actions, max_outcomes or state_bytes cannot be");
   }
-  const size_t needed = to_lines(Tree::largest_root_bytes(game)) * kLineBytes, count = static_cast<size_t>(num_trees);
+  const size_t needed = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
+  const size_t count = static_cast<size_t>(num_trees);
   if (max_memory / count < needed) {
     throw std::invalid_argument("max_memory is too small: " + std::to_string(num_trees) + " trees need at least " +
                                 std::to_string(needed * count) + " bytes");

@@ -13,10 +13,10 @@ std::vector<int64_t> Tree::moves_to(Ref leaf) const {
   for (Ref at = leaf; at != root_; at = node(at).parent) {
     const Node& parent = node(node(at).parent);
     const int32_t edge = node(at).parent_edge;
-    if (!is_table(parent)) {
-      path.push_back(actions_of(parent)[edge]);
-    } else if (edge != table_size(parent)) {  // from one table to the next nothing is played
-      path.push_back(outcomes_of(parent)[edge]);
+    if (!layout_.is_table(parent)) {
+      path.push_back(layout_.actions(parent)[edge]);
+    } else if (edge != parent.table_size()) {  // from one table to the next nothing is played
+      path.push_back(layout_.outcomes(parent)[edge]);
     }
   }
   std::reverse(path.begin(), path.end());
@@ -36,39 +36,39 @@ Ref Tree::find(std::span<const int64_t> path) const {
 Ref Tree::child_under(Ref parent, int64_t move) const {
   const Node& from = node(parent);
   if (!from.is_open) return kNone;
-  if (!is_table(from)) {
+  if (!layout_.is_table(from)) {
     const std::span<const uint16_t> moves = actions(from);
     const auto found = std::find(moves.begin(), moves.end(), move);
     return found == moves.end() ? kNone : children(from)[static_cast<size_t>(found - moves.begin())];
   }
-  for (Ref at = parent; at != kNone; at = children_of(node(at))[table_size(node(at))]) {
+  for (Ref at = parent; at != kNone; at = layout_.children(node(at))[node(at).table_size()]) {
     const int32_t place = place_in_table(node(at), move);
-    if (place >= 0 && children_of(node(at))[place] != kNone) return children_of(node(at))[place];
+    if (place >= 0 && layout_.children(node(at))[place] != kNone) return layout_.children(node(at))[place];
   }
   return kNone;
 }
 
 Tree::Outcome Tree::outcome_of(const Node& chance, int32_t edge) const {
-  const bool is_drawn = is_table(chance);
-  return {is_drawn ? outcomes_of(chance)[edge] : actions_of(chance)[edge],
-          is_drawn ? 0.0f : priors_of(chance)[edge],
-          visits_of(chance)[edge],
-          in_flight_of(chance)[edge],
-          value_sums_of(chance)[edge],
-          children_of(chance)[edge]};
+  const bool is_drawn = layout_.is_table(chance);
+  return {is_drawn ? layout_.outcomes(chance)[edge] : layout_.actions(chance)[edge],
+          is_drawn ? 0.0f : layout_.priors(chance)[edge],
+          layout_.visits(chance)[edge],
+          layout_.in_flight(chance)[edge],
+          layout_.value_sums(chance)[edge],
+          layout_.children(chance)[edge]};
 }
 
 std::vector<Tree::Outcome> Tree::outcomes(Ref chance) const {
   std::vector<Outcome> found;
   const Node& first = node(chance);
-  if (!is_table(first)) {
+  if (!layout_.is_table(first)) {
     for (int32_t edge = 0; edge < first.num_edges; ++edge) found.push_back(outcome_of(first, edge));
     return found;
   }
-  for (Ref at = chance; at != kNone; at = children_of(node(at))[table_size(node(at))]) {
+  for (Ref at = chance; at != kNone; at = layout_.children(node(at))[node(at).table_size()]) {
     const Node& table = node(at);
-    for (int32_t place = 0; place < table_size(table); ++place) {
-      if (children_of(table)[place] != kNone) found.push_back(outcome_of(table, place));
+    for (int32_t place = 0; place < table.table_size(); ++place) {
+      if (layout_.children(table)[place] != kNone) found.push_back(outcome_of(table, place));
     }
   }
   std::sort(found.begin(), found.end(), [](const Outcome& a, const Outcome& b) { return a.outcome < b.outcome; });
@@ -90,7 +90,7 @@ std::vector<int32_t> Tree::principal_variation() const {
 
 int64_t Tree::count_in_flight() const {
   int64_t total = 0;
-  for (size_t at = 0; at < used_lines_; at += lines_of(node(static_cast<Ref>(at)))) {
+  for (size_t at = 0; at < used_lines_; at += layout_.lines(node(static_cast<Ref>(at)))) {
     const Node& n = node(static_cast<Ref>(at));
     if (n.kind == NodeKind::kMoved) continue;
     total += n.in_flight + (n.kind == NodeKind::kWaiting ? 1 : 0);
@@ -102,7 +102,7 @@ int64_t Tree::count_in_flight() const {
 
 void Tree::uproot() {
   if (game_->release != nullptr) {
-    for (size_t at = 0; at < used_lines_; at += lines_of(node(static_cast<Ref>(at)))) {
+    for (size_t at = 0; at < used_lines_; at += layout_.lines(node(static_cast<Ref>(at)))) {
       const Ref ref = static_cast<Ref>(at);
       if (node(ref).kind != NodeKind::kMoved) game_->release(game_->self, state_of(ref));
     }
@@ -118,7 +118,7 @@ void Tree::uproot() {
 void Tree::prepare_advance(int64_t move) {
   const Node& root = node(root_);
   if (root.kind == NodeKind::kOver) throw std::invalid_argument("the game is over");
-  if (!is_table(root)) {
+  if (!layout_.is_table(root)) {
     const std::span<const uint16_t> possible = actions(root);
     if (std::find(possible.begin(), possible.end(), move) == possible.end()) {
       throw std::invalid_argument(root.kind == NodeKind::kOfChance ? "not a possible outcome" : "not a legal action");
@@ -187,7 +187,7 @@ Ref Tree::make_child(Ref parent, int32_t edge, int64_t move) {
   float values[kMaxPlayers];
   describe(made, parent, move, values);
   const Ref ref = place(made, values);
-  children_of(node(parent))[edge] = ref;
+  layout_.children(node(parent))[edge] = ref;
   return ref;
 }
 
@@ -297,21 +297,22 @@ void Tree::describe_moves(Node& made, int32_t num_actions) {
 // Puts a new node into the slice, with the state in scratch_, the moves in legal_ and, if the game is over, the results
 // in `values`. There is room for it.
 Ref Tree::place(const Node& made, const float* values) {
-  const Ref ref = allocate(lines_of(made));
+  const Ref ref = allocate(layout_.lines(made));
   Node& placed = node(ref);
   placed = made;
   std::memcpy(state_of(ref), scratch_.data(), static_cast<size_t>(game_->state_bytes));
-  if (!is_table(made)) {
-    uint16_t* actions = actions_of(placed);
+  if (!layout_.is_table(made)) {
+    uint16_t* actions = layout_.actions(placed);
     for (int32_t edge = 0; edge < made.num_edges; ++edge) actions[edge] = static_cast<uint16_t>(legal_[edge]);
   }
   if (made.kind == NodeKind::kOfChance) {
     clear_edges(placed);
-    if (!is_table(made)) std::copy_n(probabilities_.begin(), made.num_edges, priors_of(placed));
+    if (!layout_.is_table(made)) std::copy_n(probabilities_.begin(), made.num_edges, layout_.priors(placed));
   }
   if (has_vectors()) {
-    std::fill_n(block_of(placed).value_sums(), num_values(), 0.0);
-    if (made.kind == NodeKind::kOver) std::copy_n(values, num_values(), block_of(placed).values(num_values()));
+    std::fill_n(layout_.player_values(placed).value_sums(), num_values(), 0.0);
+    if (made.kind == NodeKind::kOver)
+      std::copy_n(values, num_values(), layout_.player_values(placed).values(num_values()));
   }
   ++num_nodes_;
   return ref;
@@ -319,16 +320,16 @@ Ref Tree::place(const Node& made, const float* values) {
 
 void Tree::clear_edges(Node& opened) {
   const int32_t num_slots = opened.num_slots();
-  std::fill_n(value_sums_of(opened), num_slots, 0.0);
-  std::fill_n(visits_of(opened), num_slots, 0);
-  std::fill_n(children_of(opened), num_slots, kNone);
-  std::fill_n(in_flight_of(opened), num_slots, uint16_t{0});
+  std::fill_n(layout_.value_sums(opened), num_slots, 0.0);
+  std::fill_n(layout_.visits(opened), num_slots, 0);
+  std::fill_n(layout_.children(opened), num_slots, kNone);
+  std::fill_n(layout_.in_flight(opened), num_slots, uint16_t{0});
 }
 
 // Turns the values of an evaluation, which begin with the player to move (null: they are in the block already), into
 // values by player.
 void Tree::seat_values(Node& at, const float* values) {
-  const ValueBlock block = block_of(at);
+  const ValueBlock block = layout_.player_values(at);
   float* by_player = block.values(num_values());
   if (values != nullptr) std::copy_n(values, num_values(), by_player);
   at.value = by_player[0];
@@ -343,7 +344,7 @@ void Tree::seat_values(Node& at, const float* values) {
 Ref Tree::step_chance(Ref at, uint32_t draw) {
   Stream stream(key_, Purpose::kOutcome, draw, static_cast<uint32_t>(started_));
   const Node& from = node(at);
-  if (!is_table(from)) {
+  if (!layout_.is_table(from)) {
     const std::span<const float> shares = priors(from);
     double total = 0.0;
     for (const float share : shares) total += static_cast<double>(share);
@@ -366,14 +367,14 @@ Ref Tree::step_chance(Ref at, uint32_t draw) {
 
 // Where in a table an outcome is or would be; -1 if it is not there and the table takes no more.
 int32_t Tree::place_in_table(const Node& table, int64_t outcome) const {
-  const int32_t mask = table_size(table) - 1;
+  const int32_t mask = table.table_size() - 1;
   const uint64_t mixed = static_cast<uint64_t>(outcome) * 0x9E3779B97F4A7C15u;
   int32_t place = static_cast<int32_t>(mixed >> 40) & mask;
-  const Ref* children = children_of(table);
-  const int64_t* outcomes = outcomes_of(table);
+  const Ref* children = layout_.children(table);
+  const int64_t* outcomes = layout_.outcomes(table);
   while (children[place] != kNone && outcomes[place] != outcome) place = (place + 1) & mask;
   // A quarter stays free, so that looking for what is not there ends soon.
-  const bool is_full = table.num_outcomes >= table_size(table) / 4 * 3;
+  const bool is_full = table.num_outcomes >= table.table_size() / 4 * 3;
   return children[place] == kNone && is_full ? -1 : place;
 }
 
@@ -387,7 +388,7 @@ Ref Tree::follow_outcome(Ref at, int64_t outcome) {
   for (;;) {
     const int32_t place = place_in_table(node(at), outcome);
     if (place >= 0) {
-      Ref child = children_of(node(at))[place];
+      Ref child = layout_.children(node(at))[place];
       if (child == kNone) {
         try {
           child = make_child(at, place, outcome);
@@ -396,14 +397,14 @@ Ref Tree::follow_outcome(Ref at, int64_t outcome) {
           throw;
         }
         if (child == kNone) return undo();
-        outcomes_of(node(at))[place] = outcome;
+        layout_.outcomes(node(at))[place] = outcome;
         ++node(at).num_outcomes;
       }
       mark(node(at), place);
       return child;
     }
-    const int32_t last = table_size(node(at));
-    Ref next = children_of(node(at))[last];
+    const int32_t last = node(at).table_size();
+    Ref next = layout_.children(node(at))[last];
     if (next == kNone) next = make_next_table(at);
     if (next == kNone) return undo();
     mark(node(at), last);
@@ -416,17 +417,17 @@ Ref Tree::follow_outcome(Ref at, int64_t outcome) {
 Ref Tree::make_next_table(Ref full) {
   Node made{};
   made.parent = full;
-  made.parent_edge = static_cast<uint16_t>(table_size(node(full)));
+  made.parent_edge = static_cast<uint16_t>(node(full).table_size());
   made.to_play = static_cast<int8_t>(kChance);
   made.kind = NodeKind::kOfChance;
   made.is_open = true;
-  made.num_edges = static_cast<uint16_t>(std::min(2 * table_size(node(full)), kLargestTable) + 1);
-  if (lines_of(made) > quota_lines_ - used_lines_) return kNone;
+  made.num_edges = static_cast<uint16_t>(std::min(2 * node(full).table_size(), kLargestTable) + 1);
+  if (layout_.lines(made) > quota_lines_ - used_lines_) return kNone;
   std::memcpy(scratch_.data(), state_of(full), static_cast<size_t>(game_->state_bytes));
   if (game_->retain != nullptr) game_->retain(game_->self, scratch_.data());
   const Ref ref = place(made, nullptr);
   --num_nodes_;  // it is no position of its own
-  children_of(node(full))[made.parent_edge] = ref;
+  layout_.children(node(full))[made.parent_edge] = ref;
   return ref;
 }
 
@@ -436,16 +437,16 @@ Ref Tree::make_next_table(Ref full) {
 // parent refers to it: it has no children, and no simulation that ended at it is still in flight.
 Ref Tree::open(Ref light) {
   const int32_t num_slots = node(light).num_slots();
-  const Ref ref = allocate(to_lines(block_bytes(num_slots, kOpenEdgeBytes)));
+  const Ref ref = allocate(to_lines(layout_.bytes(num_slots, kOpenEdgeBytes)));
   if (ref == kNone) return kNone;
-  std::memcpy(base_ + ref * kLineBytes, base_ + light * kLineBytes, block_bytes(num_slots, kLightEdgeBytes));
+  std::memcpy(base_ + ref * kLineBytes, base_ + light * kLineBytes, layout_.bytes(num_slots, kLightEdgeBytes));
   Node& opened = node(ref);
   opened.is_open = true;
   clear_edges(opened);
   if (light == root_) {
     root_ = ref;
   } else {
-    children_of(node(opened.parent))[opened.parent_edge] = ref;
+    layout_.children(node(opened.parent))[opened.parent_edge] = ref;
   }
   node(light).kind = NodeKind::kMoved;
   return ref;
@@ -457,7 +458,7 @@ Ref Tree::open(Ref light) {
 void Tree::keep_subtree(Ref new_root) {
   Ref next = 0;
   const Ref end = static_cast<Ref>(used_lines_);
-  const auto size_at = [&](Ref ref) { return static_cast<Ref>(lines_of(node(ref))); };
+  const auto size_at = [&](Ref ref) { return static_cast<Ref>(layout_.lines(node(ref))); };
   num_nodes_ = 0;
   num_expanded_ = 0;
   for (Ref at = 0; at < end; at += size_at(at)) {
@@ -474,7 +475,7 @@ void Tree::keep_subtree(Ref new_root) {
     if (n.kind == NodeKind::kExpanded) ++num_expanded_;
     if (at != new_root) {
       Node& parent = node(n.parent);
-      children_of(parent)[n.parent_edge] = n.forward;
+      layout_.children(parent)[n.parent_edge] = n.forward;
       n.parent = parent.forward;
     }
   }

@@ -1,27 +1,8 @@
 // tree.h: one search tree in one slice of memory.
 //
-// A node is one block of cache lines, and has two forms, of which the first is the beginning of the second:
-//
-//   light  | Node 40 B | state | values | prior f32 x n | action u16 x n |
-//   open   | ... the same ...           | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
-//                                                       n = legal actions, padded to kLanes
-//
-// It is made light when it is first reached. Most nodes of a tree are never passed, and stay so; with 225 actions
-// that is a quarter of an open one. When the first simulation goes on from a node it is made again as an open one, with
-// room for what its edges learn. With Connect-4 the forms have two lines and four.
-//
-// `values` is there only if the game has a value per player (ValueBlock below): two-player games are none the wider for
-// it. Where chance is to move a node is open from the start, its edges are outcomes and its priors their probabilities.
-// If outcomes cannot be listed, n is a power of two and more, and the edges are a table of the outcomes drawn so far:
-//
-//   drawn  | ... as open ...  | outcome i64 x n |
-//
-// When it is full its last edge leads to a larger one for the same position, and so on. Such a node never moves, so
-// that parents stay before children.
-//
-// A child is found by its position in the slice (a Ref, in lines), and a node knows its parent, so a leaf alone names
-// the whole path of a simulation. Blocks lie in the order in which they were made, parents before children, which lets
-// `advance` compact the tree in place.
+// A node is a block of cache lines (node.h). A child is found by its position in the slice (a Ref, in lines), and a
+// node knows its parent, so a leaf alone names the whole path of a simulation. Blocks lie in the order in which they
+// were made, parents before children, which lets `advance` compact the tree in place.
 #pragma once
 
 #include <algorithm>
@@ -38,53 +19,11 @@
 #include "arena.h"
 #include "game.h"
 #include "gumbel.h"
+#include "node.h"
 #include "random.h"
 #include "rules.h"
 
 namespace windrow {
-
-using Ref = uint32_t;
-inline constexpr Ref kNone = 0xFFFFFFFFu;
-inline constexpr Ref kFirstRef = 0;
-
-enum class NodeKind : uint8_t {
-  kNew,       // reached, not evaluated
-  kWaiting,   // its evaluation is out
-  kExpanded,  // has priors and a value
-  kOver,      // the game has ended here
-  kOfChance,  // chance is to move; has no evaluation
-  kMoved,     // not a node any more: it was made again elsewhere
-};
-
-struct Node {
-  // Written by backup: the own evaluation and every value that came through, for the player to move here; of player 0
-  // where chance is to move.
-  double value_sum;
-
-  // Fixed once the node is made, except by advance.
-  Ref parent;
-  Ref forward;           // scratch of advance
-  uint16_t parent_edge;  // index among the parent's edges
-  uint16_t num_edges;
-  int8_t to_play;  // a player, kTerminal or kChance
-  NodeKind kind;
-  bool is_open;
-
-  // Written by complete. For the player to move here; of player 0 at a terminal node.
-  float value;
-
-  // N(s) and I(s).
-  int32_t visits;
-  int32_t in_flight;  // raised by select, lowered by complete and cancel; zero between rounds
-
-  union {
-    int32_t batch;         // which batch a waiting node's row is in
-    int32_t num_outcomes;  // of a table of drawn outcomes: how many it has
-  };
-
-  int32_t num_slots() const { return (num_edges + kLanes - 1) / kLanes * kLanes; }
-};
-static_assert(sizeof(Node) == 40);
 
 // Something is wrong at one position of one tree.
 class PositionError : public std::runtime_error {
@@ -116,25 +55,14 @@ class Tree {
  public:
   Tree(const GameTable& game, int32_t index, std::byte* slice, size_t slice_bytes)
       : game_(&game),
+        layout_(game),
         index_(index),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
-        largest_new_lines_(to_lines(largest_root_bytes(game))),
-        edges_offset_(sizeof(Node) + static_cast<size_t>(game.state_bytes) + values_bytes(game)),
+        largest_new_lines_(to_lines(NodeLayout::largest_root_bytes(game))),
         scratch_(static_cast<size_t>(game.state_bytes) / sizeof(uint64_t)),
         legal_(static_cast<size_t>(std::max(game.max_legal_actions, game.max_outcomes)) + 1),
         probabilities_(static_cast<size_t>(game.max_outcomes) + 1) {}
-
-  // What the largest root of a game may need; a slice must hold at least that.
-  static size_t largest_root_bytes(const GameTable& game) {
-    const size_t head = sizeof(Node) + static_cast<size_t>(game.state_bytes) + values_bytes(game);
-    size_t edges = kLightEdgeBytes * static_cast<size_t>(padded(game.max_legal_actions));
-    edges = std::max(edges, kOpenEdgeBytes * static_cast<size_t>(padded(game.max_outcomes)));
-    if (game.sample_outcome != nullptr) {
-      edges = std::max(edges, kDrawnEdgeBytes * static_cast<size_t>(padded(kFirstTable + 1)));
-    }
-    return head + edges;
-  }
 
   // --- Building ------------------------------------------------------------------------------------------------
 
@@ -166,7 +94,7 @@ class Tree {
   // Mixes the present search's noise, if it has any, into the expanded root's priors, in place of an earlier search's.
   void mix_noise(double alpha, float fraction) {
     Node& root = node(root_);
-    const std::span<float> priors(priors_of(root), root.num_edges);
+    const std::span<float> priors(layout_.priors(root), root.num_edges);
     if (clean_root_priors_.empty()) {
       clean_root_priors_.assign(priors.begin(), priors.end());
     } else {
@@ -237,8 +165,8 @@ class Tree {
   // simulation could see before `expand`.
   void write_priors(Ref leaf, const float* logits) {
     Node& at = node(leaf);
-    const uint16_t* actions = actions_of(at);
-    float* priors = priors_of(at);
+    const uint16_t* actions = layout_.actions(at);
+    float* priors = layout_.priors(at);
     for (int32_t edge = 0; edge < at.num_edges; ++edge) priors[edge] = logits[actions[edge]];
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
     softmax(priors, at.num_slots());
@@ -250,8 +178,9 @@ class Tree {
   template <class Fetch>
   bool fetch_priors(Ref leaf, const Fetch& fetch) {
     Node& at = node(leaf);
-    float* priors = priors_of(at);
-    if (!fetch(at.num_edges, priors, has_vectors() ? block_of(at).values(num_values()) : &at.value)) return false;
+    float* priors = layout_.priors(at);
+    float* values = has_vectors() ? layout_.player_values(at).values(num_values()) : &at.value;
+    if (!fetch(at.num_edges, priors, values)) return false;
     std::fill(priors + at.num_edges, priors + at.num_slots(), kPadding);
     return true;
   }
@@ -291,8 +220,8 @@ class Tree {
   Ref climb_with_vectors(Ref at, Ref leaf) {
     const Node& child = node(at);
     Node& parent = node(child.parent);
-    const float* values = block_of(node(leaf)).values(num_values());
-    double* sums = block_of(parent).value_sums();
+    const float* values = layout_.player_values(node(leaf)).values(num_values());
+    double* sums = layout_.player_values(parent).value_sums();
     for (int32_t player = 0; player < num_values(); ++player) sums[player] += static_cast<double>(values[player]);
     return pass_up(child, parent, static_cast<double>(values[std::max<int32_t>(parent.to_play, 0)]));
   }
@@ -315,20 +244,20 @@ class Tree {
   std::byte* state_of(Ref ref) { return base_ + ref * kLineBytes + sizeof(Node); }
   const std::byte* state_of(Ref ref) const { return base_ + ref * kLineBytes + sizeof(Node); }
 
-  std::span<const float> priors(const Node& n) const { return {priors_of(n), n.num_edges}; }
-  std::span<const uint16_t> actions(const Node& n) const { return {actions_of(n), n.num_edges}; }
+  std::span<const float> priors(const Node& n) const { return {layout_.priors(n), n.num_edges}; }
+  std::span<const uint16_t> actions(const Node& n) const { return {layout_.actions(n), n.num_edges}; }
   // Of open nodes only.
-  std::span<const double> value_sums(const Node& n) const { return {value_sums_of(n), n.num_edges}; }
-  std::span<const int32_t> visits(const Node& n) const { return {visits_of(n), n.num_edges}; }
-  std::span<const Ref> children(const Node& n) const { return {children_of(n), n.num_edges}; }
-  std::span<const uint16_t> edges_in_flight(const Node& n) const { return {in_flight_of(n), n.num_edges}; }
+  std::span<const double> value_sums(const Node& n) const { return {layout_.value_sums(n), n.num_edges}; }
+  std::span<const int32_t> visits(const Node& n) const { return {layout_.visits(n), n.num_edges}; }
+  std::span<const Ref> children(const Node& n) const { return {layout_.children(n), n.num_edges}; }
+  std::span<const uint16_t> edges_in_flight(const Node& n) const { return {layout_.in_flight(n), n.num_edges}; }
 
   // Whether there is a value per player; else one value says it all.
   bool has_vectors() const { return game_->num_values > 1; }
   int32_t num_values() const { return game_->num_values; }
   // With a value per player: sums of all that came through a node, by player.
   std::span<const double> player_value_sums(const Node& n) const {
-    return {block_of(n).value_sums(), static_cast<size_t>(num_values())};
+    return {layout_.player_values(n).value_sums(), static_cast<size_t>(num_values())};
   }
   // The outcomes that a node of chance has had or, if they are listed, may have, and how often each came.
   struct Outcome {
@@ -373,36 +302,15 @@ class Tree {
   int32_t num_batches_out = 0;
 
  private:
-  // What a node has if there is a value per player, before its edges: sums of the values that came through it, and its
-  // own evaluation or result; by player, not by seat.
-  class ValueBlock {
-   public:
-    explicit ValueBlock(const std::byte* start) : start_(const_cast<std::byte*>(start)) {}
-    double* value_sums() const { return reinterpret_cast<double*>(start_); }
-    float* values(int32_t num_values) const {
-      return reinterpret_cast<float*>(start_ + static_cast<size_t>(num_values) * sizeof(double));
-    }
-
-   private:
-    std::byte* start_;
-  };
-  static size_t values_bytes(const GameTable& game) {
-    if (game.num_values == 1) return 0;
-    const size_t bytes = static_cast<size_t>(game.num_values) * (sizeof(double) + sizeof(float));
-    return (bytes + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-  }
-  ValueBlock block_of(const Node& n) const {
-    return ValueBlock(reinterpret_cast<const std::byte*>(&n) + sizeof(Node) + game_->state_bytes);
-  }
   void seat_values(Node& at, const float* values);
 
   Ref pass_up(const Node& child, Node& parent, double mover_value) {
     --parent.in_flight;
     ++parent.visits;
     parent.value_sum += mover_value;
-    --in_flight_of(parent)[child.parent_edge];
-    ++visits_of(parent)[child.parent_edge];
-    value_sums_of(parent)[child.parent_edge] += mover_value;
+    --layout_.in_flight(parent)[child.parent_edge];
+    ++layout_.visits(parent)[child.parent_edge];
+    layout_.value_sums(parent)[child.parent_edge] += mover_value;
     return child.parent;
   }
   bool make_open(Ref& at) {
@@ -415,9 +323,9 @@ class Tree {
   // Marks an edge of an open node in flight and returns the child it leads to; kNone if there is no memory for one.
   Ref follow(Ref at, int32_t edge) {
     Node& from = node(at);
-    Ref child = children_of(from)[edge];
+    Ref child = layout_.children(from)[edge];
     if (child == kNone) {
-      child = make_child(at, edge, actions_of(from)[edge]);
+      child = make_child(at, edge, layout_.actions(from)[edge]);
       if (child == kNone) return kNone;
     }
     mark(from, edge);
@@ -425,7 +333,7 @@ class Tree {
   }
   void mark(Node& from, int32_t edge) {
     ++from.in_flight;
-    ++in_flight_of(from)[edge];
+    ++layout_.in_flight(from)[edge];
   }
   // The root's edges; of a root that is not open, with `nothing` for its visits.
   RootEdges root_edges(std::span<const int32_t> nothing) const {
@@ -436,36 +344,8 @@ class Tree {
 
   // A mark is 16 bits wide; Forest keeps the number of simulations in flight below that.
   EdgeStatistics statistics_of(const Node& n) const {
-    return {n.num_slots(), value_sums_of(n), priors_of(n), visits_of(n), in_flight_of(n)};
+    return {n.num_slots(), layout_.value_sums(n), layout_.priors(n), layout_.visits(n), layout_.in_flight(n)};
   }
-  template <class T>
-  T* array_of(const Node& n, size_t bytes_per_edge_before) const {
-    const std::byte* edges = reinterpret_cast<const std::byte*>(&n) + edges_offset_;
-    return reinterpret_cast<T*>(
-        const_cast<std::byte*>(edges + bytes_per_edge_before * static_cast<size_t>(n.num_slots())));
-  }
-  float* priors_of(const Node& n) const { return array_of<float>(n, 0); }
-  uint16_t* actions_of(const Node& n) const { return array_of<uint16_t>(n, 4); }
-  double* value_sums_of(const Node& n) const { return array_of<double>(n, 6); }
-  int32_t* visits_of(const Node& n) const { return array_of<int32_t>(n, 14); }
-  Ref* children_of(const Node& n) const { return array_of<Ref>(n, 18); }
-  uint16_t* in_flight_of(const Node& n) const { return array_of<uint16_t>(n, 22); }
-  int64_t* outcomes_of(const Node& n) const { return array_of<int64_t>(n, 24); }
-  static constexpr size_t kLightEdgeBytes = 6, kOpenEdgeBytes = 24, kDrawnEdgeBytes = 32;
-  // A table of drawn outcomes: its places, and one edge more that leads to the next table.
-  static constexpr int32_t kFirstTable = 4, kLargestTable = 32768;
-  static int32_t table_size(const Node& n) { return n.num_edges - 1; }
-  bool is_table(const Node& n) const { return n.kind == NodeKind::kOfChance && game_->sample_outcome != nullptr; }
-
-  static int32_t padded(int32_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-  size_t block_bytes(int32_t num_slots, size_t bytes_per_edge) const {
-    return edges_offset_ + bytes_per_edge * static_cast<size_t>(num_slots);
-  }
-  size_t bytes_per_edge(const Node& n) const {
-    if (!n.is_open) return kLightEdgeBytes;
-    return is_table(n) ? kDrawnEdgeBytes : kOpenEdgeBytes;
-  }
-  size_t lines_of(const Node& n) const { return to_lines(block_bytes(n.num_slots(), bytes_per_edge(n))); }
 
   Ref allocate(size_t lines);
   void play(Ref parent, int64_t move);
@@ -482,7 +362,8 @@ class Tree {
   Ref follow_outcome(Ref at, int64_t outcome);
   // Whether a node is the continuation of a table of outcomes, and no position of its own.
   bool is_next_table(const Node& n) const {
-    return n.parent != kNone && is_table(n) && is_table(node(n.parent)) && n.parent_edge == table_size(node(n.parent));
+    return n.parent != kNone && layout_.is_table(n) && layout_.is_table(node(n.parent)) &&
+           n.parent_edge == node(n.parent).table_size();
   }
   Outcome outcome_of(const Node& chance, int32_t edge) const;
   Ref make_next_table(Ref full);
@@ -492,7 +373,7 @@ class Tree {
       const Node& child = node(at);
       Node& parent = node(child.parent);
       --parent.in_flight;
-      --in_flight_of(parent)[child.parent_edge];
+      --layout_.in_flight(parent)[child.parent_edge];
       at = child.parent;
     }
   }
@@ -502,11 +383,11 @@ class Tree {
   void keep_subtree(Ref new_root);
 
   const GameTable* game_;
+  NodeLayout layout_;
   int32_t index_;
   std::byte* base_;
   size_t quota_lines_;
   size_t largest_new_lines_;
-  size_t edges_offset_;                // of a block: where its edges begin
   std::vector<uint64_t> scratch_;      // the state of a node in the making, owned by it until it is placed
   std::vector<int32_t> legal_;         // scratch: its actions, or its outcomes
   std::vector<double> probabilities_;  // scratch: of its outcomes

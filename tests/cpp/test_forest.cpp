@@ -69,7 +69,7 @@ void test_walk(uint64_t seed, WalkTotals& totals) {
   ForestOptions options = choose_options(dice, seed);
   const int32_t num_trees = dice.one_of({1, 2, 5, 20});
   const bool is_tight = dice.one_in(3);
-  const size_t smallest = to_lines(Tree::largest_root_bytes(game)) * kLineBytes;
+  const size_t smallest = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
   const size_t share = is_tight ? smallest * static_cast<size_t>(dice.one_of({1, 2, 8, 30})) : size_t{1} << 22;
   options.max_memory = static_cast<size_t>(num_trees) * share;
   const bool overlap = dice.one_in(3);

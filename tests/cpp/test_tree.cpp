@@ -144,7 +144,7 @@ void test_advance(const GameTable& game, uint64_t seed, bool leaves_marks) {
 
 // The most bytes that one step can ask for: to open a node and make another, or to make the next table of a full one.
 size_t largest_step(const GameTable& game, const Tree& tree) {
-  const size_t largest_new = to_lines(Tree::largest_root_bytes(game)) * kLineBytes;
+  const size_t largest_new = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
   size_t largest = 0;
   for (const Ref ref : all_nodes(tree)) {
     const Node& node = tree.node(ref);
@@ -164,7 +164,7 @@ bool test_memory(const GameTable& game, size_t num_lines) {
   Dice dice(num_lines);
   const Reservation memory(1, size_t{1} << 20);
   const size_t quota = num_lines * kLineBytes;
-  if (quota < Tree::largest_root_bytes(game)) return false;  // Forest refuses to make such a tree
+  if (quota < NodeLayout::largest_root_bytes(game)) return false;  // Forest refuses to make such a tree
   Tree tree(game, 0, memory.slice(0), quota);
   const State start(game);
   tree.reset(start.data());
@@ -291,7 +291,7 @@ int main() {
       test_advance(game, seed, seed % 3 == 2);
     }
     // From the smallest tree there may be to one of some dozen nodes.
-    const size_t smallest = to_lines(Tree::largest_root_bytes(game));
+    const size_t smallest = to_lines(NodeLayout::largest_root_bytes(game));
     int32_t num_full = 0;
     for (size_t num_lines = smallest - 1; num_lines < smallest + 60; num_lines += 1 + (num_lines - smallest + 1) / 16) {
       scene() = "memory, " + name + ", lines " + std::to_string(num_lines);
