@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -279,6 +280,7 @@ def test_closing_cancels() -> None:
     second = two.submit(observations(2))
     closing = threading.Thread(target=server.close)
     closing.start()
+    wait_until(lambda: server._closing is not None and select.select([server._closing], [], [], 0)[0])
     evaluator.gate.set()
     closing.join(20)
     assert not closing.is_alive()

@@ -149,6 +149,8 @@ class InferenceServer:
         self.stats = ServerStats()
         self._thread: threading.Thread | None = None
         self._closing: Doorbell | None = None
+        self._is_ending = False
+        """Whether the thread is to end: what waits will be cancelled."""
         self._is_closed = False
 
     # --- Clients ----------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ class InferenceServer:
             start = monotonic_ns()
             self._watcher.poll(min(timeout_s, patience))
             self.stats.idle_s += (monotonic_ns() - start) * 1e-9
-        while self._waiting and len(self._out) < self._depth and self._patience() <= 0.0:
+        while self._waiting and len(self._out) < self._depth and not self._is_ending and self._patience() <= 0.0:
             self._send()
         if self._out:
             # There is nothing to send, or no place for it: what comes back first is what is needed next.
@@ -296,15 +298,12 @@ class InferenceServer:
     # --- Inside -----------------------------------------------------------------------------------------------
 
     def _run(self, closing: Doorbell) -> None:
-        is_wanted = True
-
         def end() -> None:
-            nonlocal is_wanted
-            is_wanted = False
+            self._is_ending = True
 
         self.watch(closing.fileno(), end)
         try:
-            while is_wanted:
+            while not self._is_ending:
                 try:
                     self.turn(60.0)
                 except Exception:  # noqa: PERF203 - the clients have been told
