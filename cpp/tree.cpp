@@ -75,14 +75,17 @@ std::vector<Tree::Outcome> Tree::outcomes(Ref chance) const {
   return found;
 }
 
-std::vector<int32_t> Tree::principal_variation() const {
+std::vector<int32_t> Tree::principal_variation(int32_t first) const {
   std::vector<int32_t> line;
   for (Ref at = root_; at != kNone && node(at).is_open && node(at).kind != NodeKind::kOfChance;) {
     const std::span<const int32_t> counts = visits(node(at));
+    const std::span<const uint16_t> moves = actions(node(at));
     const auto most = std::max_element(counts.begin(), counts.end());
     if (*most == 0) break;
-    const size_t edge = static_cast<size_t>(most - counts.begin());
-    line.push_back(actions(node(at))[edge]);
+    const bool is_given = at == root_ && first >= 0;
+    const size_t edge = static_cast<size_t>(is_given ? std::find(moves.begin(), moves.end(), first) - moves.begin()
+                                                     : most - counts.begin());
+    line.push_back(moves[edge]);
     at = children(node(at))[edge];
   }
   return line;

@@ -274,8 +274,9 @@ class Tree {
   std::vector<int64_t> moves_to(Ref leaf) const;
   // The node that `path` leads to from the root; kNone if it was never reached.
   Ref find(std::span<const int64_t> path) const;
-  // The most visited line from the root, ties to the lowest action; it ends where chance is to move.
-  std::vector<int32_t> principal_variation() const;
+  // The most visited line from the root, ties to the lowest action; it ends where chance is to move. It begins with
+  // `first` if that is given, a legal action.
+  std::vector<int32_t> principal_variation(int32_t first = -1) const;
   // All in-flight marks, counted by a walk over the whole tree: for tests and checks.
   int64_t count_in_flight() const;
 

@@ -207,8 +207,12 @@ nb::ndarray<nb::numpy, float> player_values(BoundForest& bound, const Column<int
 std::vector<std::vector<int32_t>> lines(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
   std::vector<std::vector<int32_t>> found;
+  const bool is_gumbel = bound.forest.options().gumbel.max_considered > 0;
   for (size_t row = 0; row < trees.shape(0); ++row) {
-    found.push_back(planted_tree(bound, trees.data()[row]).principal_variation());
+    const Tree& tree = planted_tree(bound, trees.data()[row]);
+    // Of the actions that a Gumbel root has visited most it plays the one of highest score, not the first.
+    const bool is_chosen = is_gumbel && tree.node(tree.root()).kind == NodeKind::kExpanded;
+    found.push_back(tree.principal_variation(is_chosen ? tree.gumbel_action() : -1));
   }
   return found;
 }

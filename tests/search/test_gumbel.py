@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from search_cases import constant_evaluator
+from search_cases import constant_evaluator, random_position
 
 from windrow import ConfigError, Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator
@@ -104,6 +104,19 @@ def test_reused_visits_are_not_counted_against_the_schedule():
     assert new.sum() == 64 and kept.sum() > 0
     # Four are considered: 8 turns each, then 16 more for two of them.
     assert sorted(new[new > 0].tolist()) == [8, 8, 24, 24]
+
+
+@pytest.mark.parametrize("engine", ["sequential", "vectorized", "multiprocess"])
+def test_the_line_of_play_begins_with_the_survivor(engine: str):
+    """Two are often visited alike in the end, and the first of them is not always the better."""
+    game = make_game("connect4")
+    positions = [random_position(game, tree % 12, seed=tree) for tree in range(20)]
+    config = SearchConfig(num_simulations=32, root="gumbel", gumbel_scale=1.0, engine=engine, num_workers=2)
+    with Search(game, HashEvaluator(3), config) as search:
+        results = search.run(positions)
+        assert any(result.best_action != int(result.visits.argmax()) for result in results)
+        for tree, result in enumerate(results):
+            assert result.principal_variation == search.line_after(result.best_action, tree=tree)
 
 
 def test_bad_settings():

@@ -30,7 +30,7 @@ class SearchResult:
     state: the position.
     temperature: of `policy`, as the config says.
     player_values: [players] the same for every player, if one value does not say it all; see `values`.
-    principal_variation: the most visited line, as actions; it ends where chance is to move.
+    principal_variation: the most visited line, as actions, from `best_action` on; it ends where chance is to move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
     chosen_action: with a Gumbel root, the action that survived the halving; None with a PUCT root.
     stats: counts and times of the whole run, all its trees together.

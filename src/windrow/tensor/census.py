@@ -63,12 +63,13 @@ def _depths(decides: Tensor, parent: Tensor) -> Tensor:
     return depth
 
 
-def lines(pools: Pools, max_length: int) -> list[list[int]]:
+def lines(pools: Pools, max_length: int, first: Tensor | None = None) -> list[list[int]]:
     """The most visited line of each tree, ties to the lowest action; it ends where chance is to move.
 
     Args:
         pools: the trees.
         max_length: of the longest one.
+        first: [B] int64, the actions that they begin with.
     """
     tree = torch.arange(pools.num_trees, device=pools.to_play.device)
     node = torch.zeros_like(tree)
@@ -77,7 +78,7 @@ def lines(pools: Pools, max_length: int) -> list[list[int]]:
     for _ in range(max_length):
         visits = pools.visits[tree, node, : pools.num_actions]
         is_on = is_on & (pools.to_play[tree, node] >= 0) & (visits > 0).any(1)
-        best = visits.argmax(1)
+        best = visits.argmax(1) if first is None or steps else first
         steps.append(torch.where(is_on, best, -1))
         child = pools.child[tree, node, best]
         is_on = is_on & (child != NO_CHILD)

@@ -175,8 +175,8 @@ class TensorForest:
         raise AssertionError
 
     def lines(self, trees: IntArray) -> list[list[int]]:
-        """The most visited line of each tree."""
-        return lines(self._search.pools, self._now.max_depth)
+        """The most visited line of each tree; with a Gumbel root, from the action to play on."""
+        return lines(self._search.pools, self._now.max_depth, self._known().chosen_action)
 
     def gumbel_roots(self, trees: IntArray) -> tuple[Any, Any]:
         """Improved policies [B, A] and the actions to play [B]."""
