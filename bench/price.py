@@ -24,7 +24,7 @@ from typing import Any
 
 from machine import facts
 from price_calls import measure_calls
-from price_cases import CURVE, LEAVES, SIMULATIONS, match_panels, solver_cases
+from price_cases import CURVE, LEAVES, RULES, SIMULATIONS, Rule, match_panels, solver_cases
 from price_matches import balanced_openings, measure_matches
 from price_players import Trained
 from price_positions import read_positions
@@ -58,6 +58,7 @@ def read_arguments() -> argparse.Namespace:
     add("--seconds", type=_seconds, default={}, metavar="S", help="per network: 120, or NAME=90,NAME=200")
     add("--simulations", type=_numbers, default=SIMULATIONS, metavar="N,N", help="budgets to compare at")
     add("--leaves", type=_numbers, default=LEAVES, metavar="K,K", help="leaves in flight, beside 1")
+    add("--rules", type=_rules, default=RULES, metavar="RULE,RULE", help="such as visits/skip,loss/skip (all)")
     add("--curve", type=_numbers, default=CURVE, metavar="N,N", help="budgets of the one-leaf curve")
     add("--positions", type=int, default=3000, metavar="N", help="of Connect-4 (3000)")
     add("--pairs", type=int, default=128, metavar="N", help="of games in a pass (128)")
@@ -93,7 +94,7 @@ def main() -> None:
         trained = Trained(Path(path), backend=arguments.backend, cache_bytes=cache_bytes)
         print(f"\n{name}: {trained.label}; {trained.evaluator.choice.splitlines()[0]}", flush=True)
         networks[name] = trained.label
-        cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve)
+        cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve, arguments.rules)
         is_solved = trained.game == make_game("connect4")
         limits = ("positions",) if is_solved else ("pairs", "passes", "seed")
         setup = {"network": trained.label, **{limit: getattr(arguments, limit) for limit in limits}}
@@ -112,7 +113,9 @@ def main() -> None:
         elif seconds > 0:
             passes = arguments.passes
             openings = balanced_openings(trained, passes * arguments.pairs, seed=arguments.seed)
-            panels = match_panels(arguments.simulations, arguments.leaves, arguments.pairs, num_passes=passes)
+            panels = match_panels(
+                *(arguments.simulations, arguments.leaves, arguments.pairs), num_passes=passes, rules=arguments.rules
+            )
             measure_matches(trained, openings, panels, part, seconds=seconds, save=save)
         measure_calls(trained, cases if arguments.calls else (), part, num_positions=arguments.calls, save=save)
         trained.close()
@@ -142,6 +145,14 @@ def _command() -> str:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
+
+
+def _rules(text: str) -> tuple[Rule, ...]:
+    by_name = {"/".join(rule): rule for rule in RULES}
+    unknown = [name for name in text.split(",") if name not in by_name]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}: {', '.join(by_name)}")
+    return tuple(by_name[name] for name in text.split(","))
 
 
 def _seconds(text: str) -> dict[str, float]:

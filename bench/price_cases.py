@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 SIMULATIONS = (100, 400, 1600)
 LEAVES = (2, 4, 8, 16, 32, 64)
@@ -51,13 +52,17 @@ def by_worth(simulations: Sequence[int]) -> list[int]:
     return sorted(simulations, key=lambda budget: (budget != 400, budget))
 
 
-def solver_cases(simulations: Sequence[int], leaves: Sequence[int], curve: Sequence[int]) -> list[Case]:
+Rule: TypeAlias = tuple[str, str]
+
+
+def solver_cases(
+    simulations: Sequence[int], leaves: Sequence[int], curve: Sequence[int], rules: Sequence[Rule] = RULES
+) -> list[Case]:
     """For positions with known answers: first the curve of one leaf, then the rules."""
     cases = [one_leaf(budget) for budget in by_worth(sorted({*simulations, *curve}))]
-    default, *others = RULES
-    for rules in ([default], others):
+    for some in (rules[:1], rules[1:]):
         for budget in by_worth(simulations):
-            cases += [Case(budget, *rule, count) for rule in rules for count in leaves]
+            cases += [Case(budget, *rule, count) for rule in some for count in leaves]
     return cases
 
 
@@ -75,16 +80,21 @@ class Panel:
 
 
 def match_panels(
-    simulations: Sequence[int], leaves: Sequence[int], num_pairs: int, *, num_passes: int
+    simulations: Sequence[int],
+    leaves: Sequence[int],
+    num_pairs: int,
+    *,
+    num_passes: int,
+    rules: Sequence[Rule] = RULES,
 ) -> Iterator[Panel]:
     """All matches of a game. Every pass plays `num_pairs` more openings, half as many with a thousand simulations."""
-    default, *others = RULES
+    default, *others = rules
     few, many = by_worth([n for n in simulations if n < 1000]), [n for n in simulations if n >= 1000]
     every_second, the_rest = leaves[1::2], leaves[0::2]
     for number in range(num_passes):
 
         def panel(
-            budget: int, rule: tuple[str, str], counts: Sequence[int], *, calibrates: bool = False, number: int = number
+            budget: int, rule: Rule, counts: Sequence[int], *, calibrates: bool = False, number: int = number
         ) -> Panel:
             size = num_pairs if budget < 1000 else max(num_pairs // 2, 1)
             smaller = [one_leaf(budget // part) for part in FRACTIONS] if calibrates else []
