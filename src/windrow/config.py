@@ -67,8 +67,8 @@ class SearchConfig(Settings):
     # --- Many leaves at once ----------------------------------------------------------------------------------
 
     leaves_per_tree: int | None = None
-    """K: leaves of one tree in flight in a round, at most. More fills a network's batch; up to one sixteenth of the
-    budget costs next to no strength while collisions are skipped. None: 1; that sixteenth in the batched engine."""
+    """K: leaves of one tree in flight in a round, at most. More fills a network's batch; one sixteenth of the budget
+    costs about a twentieth of it while collisions are skipped. None: 1; that sixteenth in the batched engine."""
     in_flight: InFlight = "visits"
     """How the leaves of a round are kept apart. "visits": they count as visits without a value (pending visits,
     WU-UCT). "loss": as visits that lost `virtual_loss` each. "dilute": as visits worth nothing."""

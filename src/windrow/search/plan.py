@@ -113,7 +113,7 @@ def _num_threads(num_trees: int, *, leaves_cores: bool) -> int:
 
 
 def _safe_leaves(config: SearchConfig) -> int:
-    """Leaves in flight that cost next to no strength (docs/price-of-batching.md), 2 to 64.
+    """Leaves in flight that cost about a twentieth of the budget (docs/price-of-batching.md), 2 to 64.
 
     A sixteenth of a tree's budget where collisions are skipped; a hundredth where leaves are shared.
     """
