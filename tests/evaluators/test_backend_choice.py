@@ -13,7 +13,7 @@ from network_cases import GAMES, small_net, torch
 
 from windrow import EvaluatorError, Search, SearchConfig
 from windrow.evaluators import NetworkEvaluator, load
-from windrow.evaluators.backends import memory
+from windrow.evaluators.backends import choice, memory
 from windrow.evaluators.backends.agreement import MAX_KL, MAX_MEAN_KL, MAX_VALUE_ERROR
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16
 from windrow.evaluators.backends.choice import Measurement
@@ -225,3 +225,18 @@ def test_nothing_half_written_is_left(cache: Path) -> None:
     assert memory.remember({"a": 1}, {"b": 2})
     assert memory.recall({"a": 1}) == {"b": 2} and memory.recall({"a": 2}) is None
     assert [file.suffix for file in cache.iterdir()] == [".json"]
+
+
+def test_an_update_is_as_long_as_usual_not_as_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on updates is a promise: one lucky update does not keep it."""
+
+    class Known:
+        def weight_names(self) -> set[str]:
+            return {"w"}
+
+    taken = iter([0.06, 0.02, 0.07, 0.05, 0.06, 0.08, 0.03, 0.01])
+    monkeypatch.setattr(choice, "_time_block", lambda _call, _repeats: next(taken))
+    # Seven of them: 0.02 0.03 0.05 0.06 0.06 0.07 0.08.
+    assert choice._time_update(Known(), {"w": 1, "other": 2}) == 0.06
+    taken = iter([0.7, 0.1])
+    assert choice._time_update(Known(), {"w": 1}) == 0.7  # it has taken long enough
