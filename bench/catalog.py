@@ -69,16 +69,16 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "peers_tree": Benchmark(what="trees alone, beside others' trees", about_s=80, needs=("the peers",)),
     "peers": Benchmark(what="searches with a network, beside others'", about_s=180, needs=("torch", "the peers")),
     "learner": Benchmark(what="training steps", about_s=300, needs=("torch",)),
-    "training": Benchmark(what="three minutes of training on the CPU", about_s=290, needs=("torch", "safetensors")),
+    "training": Benchmark(what="three minutes of training on the CPU", about_s=200, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),
     "tensor": Benchmark(what="whole searches on the GPU", about_s=125, needs=("a GPU",)),
     "tensor_training": Benchmark(what="training on the GPU for two minutes", about_s=200, needs=("a GPU",)),
     "cuda_search": Benchmark(what="trees on the CPU, the network on the GPU", about_s=60, needs=("a GPU",)),
-    "ray_engine": Benchmark(what="the Ray engine", about_s=300, needs=("torch", "Ray")),
-    "scaling": Benchmark(what="what a cluster would reach", about_s=60, needs=("torch", "Ray")),
+    "ray_engine": Benchmark(what="the Ray engine", about_s=100, needs=("torch", "Ray")),
+    "scaling": Benchmark(what="what a cluster would reach", about_s=25, needs=("torch", "Ray")),
     "analysis_queries": Benchmark(what="overlapping queries of the analysis protocol", about_s=60, needs=("torch",)),
-    "gomocup": Benchmark(what="move times of the Gomocup protocol", about_s=150),
-    "web": Benchmark(what="the board page", about_s=60, needs=("FastAPI",)),
+    "gomocup": Benchmark(what="move times of the Gomocup protocol", about_s=120),
+    "web": Benchmark(what="the board page", about_s=35, needs=("FastAPI",)),
 }
 
 SUITES: Mapping[str, Suite] = {

@@ -47,6 +47,7 @@ BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "all-gpu": ("gpu", lambda: all_figures("gpu")),
     "all-gpu-training": ("gpu-training", lambda: all_figures("gpu-training")),
     "all-training": ("training", lambda: all_figures("training")),
+    "all-services": ("services", lambda: all_figures("services")),
 }
 """By the name in the marker: the suite whose results it needs, and what makes the text."""
 
