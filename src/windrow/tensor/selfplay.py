@@ -130,7 +130,7 @@ class TensorSelfPlay:
     def read_stats(self) -> dict[str, float]:
         """Games that ended since the last call, their recorded moves, what came of them; waits for the device.
 
-        "bad_trees" counts searches in which the evaluator gave a NaN or an infinity.
+        "bad_trees" counts searches in which the evaluator gave no number, or a value outside [-1, 1].
         """
         numbers: list[float] = self._sums.cpu().numpy().tolist()
         self._sums.zero_()

@@ -287,12 +287,12 @@ class TensorTraining:
         return IterationReport(counters.iteration, metrics, checkpoint)
 
     def _look(self, sums: dict[str, float]) -> None:
-        """Add what games have ended; find out if anything is not a number."""
+        """Add what games have ended; find out if the network gave what cannot be used."""
         stats = self.selfplay.read_stats()
         if stats.pop("bad_trees"):
             raise TrainingError(
-                f"the network gave a NaN or an infinity in iteration {self.counters.iteration}: lower learning_rate. "
-                f"The last good checkpoint is {latest_checkpoint(self.folder)}"
+                f"the network gave a NaN, an infinity or a value outside [-1, 1] in iteration {self.counters.iteration}: "
+                f"lower learning_rate. The last good checkpoint is {latest_checkpoint(self.folder)}"
             )
         for name, value in stats.items():
             sums[name] += value
