@@ -112,7 +112,7 @@ def measure_case(
         speedups,
         unit="x",
         at_least=MIN_SPEEDUP if has_cache else None,
-        note="against one by one, median; the table has the best times",
+        note="against one by one, median",
         is_unclear=has_cache and samples.leaves_open(speedups, MIN_SPEEDUP),
     )
 
