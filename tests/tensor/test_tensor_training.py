@@ -315,7 +315,7 @@ def test_a_network_that_breaks_ends_the_run(tmp_path: Path) -> None:
     training = make_training(tmp_path)
     with torch.no_grad():
         training.copy.folded.policy.bias.fill_(torch.nan)
-    with pytest.raises(TrainingError, match="gave a NaN, an infinity or .* in iteration 1"):
+    with pytest.raises(TrainingError, match=r"gave a NaN, an infinity or .* in iteration 1"):
         next(training.iterations())
     training.close()
     assert training.counters.iteration == 0

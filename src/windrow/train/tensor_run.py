@@ -291,8 +291,9 @@ class TensorTraining:
         stats = self.selfplay.read_stats()
         if stats.pop("bad_trees"):
             raise TrainingError(
-                f"the network gave a NaN, an infinity or a value outside [-1, 1] in iteration {self.counters.iteration}: "
-                f"lower learning_rate. The last good checkpoint is {latest_checkpoint(self.folder)}"
+                "the network gave a NaN, an infinity or a value outside [-1, 1] in iteration "
+                f"{self.counters.iteration}: lower learning_rate. "
+                f"The last good checkpoint is {latest_checkpoint(self.folder)}"
             )
         for name, value in stats.items():
             sums[name] += value
