@@ -67,6 +67,7 @@ def read_arguments() -> argparse.Namespace:
     add("--commit", help="of the sources, where git cannot say")
     add("--backend", default="auto", metavar="NAME", help="what runs the network (auto)")
     add("--cache-gb", type=float, metavar="GB", help="for evaluations (a third of the spare memory)")
+    add("--at-once", type=int, metavar="N", help="searches at the same time (on a GPU 3/4 of the cores, else 1)")
     add("--calls", type=int, default=0, metavar="N", help="positions to count the rows of network calls in (none)")
     add("--smoke", action="store_true", help=SMOKE_HELP)
     arguments = parser.parse_args()
@@ -91,7 +92,7 @@ def main() -> None:
     for network in arguments.network:
         name, _, path = network.partition("=")
         seconds = arguments.seconds.get(name, arguments.seconds.get("", float("inf")))
-        trained = Trained(Path(path), backend=arguments.backend, cache_bytes=cache_bytes)
+        trained = Trained(Path(path), backend=arguments.backend, cache_bytes=cache_bytes, num_at_once=arguments.at_once)
         print(f"\n{name}: {trained.label}; {trained.evaluator.choice.splitlines()[0]}", flush=True)
         networks[name] = trained.label
         cases = solver_cases(arguments.simulations, arguments.leaves, arguments.curve, arguments.rules)

@@ -87,25 +87,17 @@ def match_panels(
     num_passes: int,
     rules: Sequence[Rule] = RULES,
 ) -> Iterator[Panel]:
-    """All matches of a game. Every pass plays `num_pairs` more openings, half as many with a thousand simulations."""
-    default, *others = rules
-    few, many = by_worth([n for n in simulations if n < 1000]), [n for n in simulations if n >= 1000]
-    every_second, the_rest = leaves[1::2], leaves[0::2]
+    """All matches of a game: the first rule and smaller budgets at every budget, then all other rules.
+
+    Every pass plays `num_pairs` more openings, half as many with a thousand simulations. Large panels are the faster
+    ones: their players search at the same time, and one opponent answers all of them.
+    """
+    counts = ",".join(map(str, leaves))
     for number in range(num_passes):
-
-        def panel(
-            budget: int, rule: Rule, counts: Sequence[int], *, calibrates: bool = False, number: int = number
-        ) -> Panel:
-            size = num_pairs if budget < 1000 else max(num_pairs // 2, 1)
-            smaller = [one_leaf(budget // part) for part in FRACTIONS] if calibrates else []
-            cases = (*smaller, *(Case(budget, *rule, count) for count in counts))
-            title = f"{budget} simulations, {' '.join(rule)}, {','.join(map(str, counts))} leaves"
-            return Panel(budget, cases, range(number * size, (number + 1) * size), title)
-
-        yield from (panel(budget, default, leaves, calibrates=True) for budget in few)
-        yield from (panel(budget, rule, leaves) for budget in few[:1] for rule in others)
-        yield from (panel(budget, default, every_second, calibrates=True) for budget in many)
-        yield from (panel(budget, rule, leaves) for budget in few[1:] for rule in others)
-        yield from (panel(budget, default, the_rest) for budget in many)
-        for counts in (every_second, the_rest):
-            yield from (panel(budget, rule, counts) for budget in many for rule in others)
+        for some in (rules[:1], rules[1:]):
+            for budget in by_worth(simulations) if some else ():
+                size = num_pairs if budget < 1000 else max(num_pairs // 2, 1)
+                smaller = [one_leaf(budget // part) for part in FRACTIONS] if some[0] == rules[0] else []
+                cases = (*smaller, *(Case(budget, *rule, count) for rule in some for count in leaves))
+                title = f"{budget} simulations, {', '.join(' '.join(rule) for rule in some)}, {counts} leaves"
+                yield Panel(budget, cases, range(number * size, (number + 1) * size), title)

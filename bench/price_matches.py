@@ -1,21 +1,24 @@
 """The price of batching in matches: K leaves at a time against one, at the same number of simulations.
 
 Games come in pairs, the same opening with the sides changed. Openings are random moves after which the network thinks
-neither side much ahead: where one side wins anyway a pair says nothing. All games of a panel are played at once, and
-positions that several games share are searched once for all of them: a player answers a position always alike.
+neither side much ahead: where one side wins anyway a pair says nothing. All games of a panel are played at once, a move
+in each, and positions that several games share are searched once for all of them: a player answers a position always
+alike.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 from typing import Any
 
 from price_cases import Case, Panel, one_leaf
-from price_players import Trained
+from price_players import Counts, Trained
 
 from windrow import TERMINAL, Search
 from windrow.play.match import random_openings
@@ -25,6 +28,8 @@ CANDIDATES = 6
 """Openings drawn for each that is used."""
 JUDGE = 200
 """Simulations, one leaf at a time, to judge them."""
+_SMALLEST_SHARE = 64
+"""Positions for which another search of the opponent's is worth a thread."""
 
 
 @dataclass(slots=True)
@@ -81,8 +86,7 @@ def measure_matches(
         now = perf_counter()
         if not challengers or now - start + 0.7 * per_simulation * work > seconds:
             continue
-        trained.counts.simulations = trained.counts.rows = 0
-        trained.counts.seconds = 0.0
+        trained.counts = Counts()
         made = play_panel(trained, panel.simulations, challengers, [openings[pair] for pair in panel.pairs])
         for case, digits in zip(challengers, made, strict=True):
             known[case.key] = known.get(case.key, "") + digits
@@ -93,7 +97,7 @@ def measure_matches(
         erase = "\r" if sys.stdout.isatty() else ""
         done = f"{perf_counter() - start:6.1f} s  {panel.title}, pairs {panel.pairs.start} to {panel.pairs.stop - 1}"
         print(f"{erase}{done}")
-        print(f"          {scores}   {spent:.1f} s, {trained.counts.rates()}, {trained.cache_use()}", flush=True)
+        print(f"          {scores}   {spent:.1f} s, {trained.counts.rates(spent)}, {trained.cache_use()}", flush=True)
 
 
 def play_panel(trained: Trained, simulations: int, challengers: Sequence[Case], openings: Sequence[Any]) -> list[str]:
@@ -106,24 +110,37 @@ def play_panel(trained: Trained, simulations: int, challengers: Sequence[Case], 
         for side in (0, 1)
     ]
     half_points = [[0] * len(openings) for _ in challengers]
-    searches = [trained.search(case) for case in challengers]
-    opponent = trained.search(one_leaf(simulations))
     num_seats, num_moves = len(seats), 0
-    try:
+    with ExitStack() as open_searches:
+        players, opponents = (
+            [open_searches.enter_context(trained.search(case, is_one_of_many=True)) for case in cases]
+            for cases in (challengers, [one_leaf(simulations)] * trained.num_at_once)
+        )
+        workers = open_searches.enter_context(ThreadPoolExecutor(trained.num_at_once))
         while seats:
-            for number, search in enumerate(searches):
-                turns = [seat for seat in seats if seat.challenger == number and game.to_play(seat.state) == seat.side]
-                _move(trained, search, turns)
-            seats = _finish(game, seats, half_points)
-            _move(trained, opponent, [seat for seat in seats if game.to_play(seat.state) != seat.side])
+            is_own = [game.to_play(seat.state) == seat.side for seat in seats]
+            against = [seat for seat, own in zip(seats, is_own, strict=True) if not own]
+            turns = list(_shared_out(opponents, against))  # one leaf at a time takes longest: first
+            for number, player in enumerate(players):
+                own = [seat for seat, own in zip(seats, is_own, strict=True) if own and seat.challenger == number]
+                turns.append((player, own))
+            list(workers.map(lambda turn: _move(trained, *turn), turns))
             seats = _finish(game, seats, half_points)
             num_moves += 1
             if sys.stdout.isatty():
                 print(f"\r    move {num_moves}, {len(seats)} of {num_seats} games go on ", end="", flush=True)
-    finally:
-        for search in (*searches, opponent):
-            search.close()
     return ["".join(map(str, made)) for made in half_points]
+
+
+def _shared_out(opponents: Sequence[Search], seats: Sequence[Seat]) -> Iterator[tuple[Search, list[Seat]]]:
+    """The opponent's games, spread over its searches: those with the same position go to the same one."""
+    by_position: dict[bytes, list[Seat]] = {}
+    for seat in seats:
+        by_position.setdefault(seat.state.data, []).append(seat)
+    groups = list(by_position.values())
+    num_shares = min(len(opponents), -(-len(groups) // _SMALLEST_SHARE))
+    for number, opponent in enumerate(opponents[:num_shares]):
+        yield opponent, [seat for group in groups[number::num_shares] for seat in group]
 
 
 def _move(trained: Trained, search: Search, turns: Sequence[Seat]) -> None:

@@ -6,16 +6,19 @@ the cache changes no visit (docs/search.md), and a machine measures several time
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from price_cases import Case
 
 from windrow import Search, SearchConfig
 from windrow.cores import num_cores
-from windrow.evaluators import PredictionCache, load
+from windrow.evaluators import Evaluator, NetworkEvaluator, PredictionCache, load
+from windrow.evaluators.protocol import Observations, Pending
 from windrow.memory import spare_memory
 from windrow.nets import fold
 from windrow.train import load_model
@@ -30,12 +33,32 @@ class Counts:
 
     simulations: int = 0
     rows: int = 0
-    seconds: float = 0.0
 
-    def rates(self) -> str:
+    def rates(self, seconds: float) -> str:
         """In words."""
-        seconds = max(self.seconds, 1e-9)
         return f"{self.simulations / seconds:,.0f} simulations/s, {self.rows / seconds:,.0f} rows/s"
+
+
+class InTurn(Evaluator):
+    """A network for searches in several threads: calls go in one after another, and each waits for its own answer."""
+
+    def __init__(self, evaluator: NetworkEvaluator) -> None:
+        self._evaluator, self._lock = evaluator, threading.Lock()
+        self.pipeline, self.allocate = evaluator.pipeline, evaluator.allocate
+
+    def bind(self, game: Any) -> InTurn:
+        """Itself: a cache must know it again."""
+        self._evaluator.bind(game)
+        return self
+
+    def evaluate(self, observations: Observations) -> Any:
+        """Evaluate K positions; blocks."""
+        return self.submit(observations).result()
+
+    def submit(self, observations: Observations) -> Pending:
+        """Begin to evaluate K positions."""
+        with self._lock:
+            return self._evaluator.submit(observations)
 
 
 class Trained:
@@ -46,9 +69,19 @@ class Trained:
         backend: what runs the network; "auto" is bfloat16 in CUDA graphs where there is a GPU, else what is fastest.
         cache_bytes: for evaluations; None takes a third of what the machine has to spare.
         max_batch: most rows in one call.
+        num_at_once: searches at the same time, each in a thread; None: on a GPU, which waits for rounds of few trees,
+            three quarters of the cores, and else one search on all of them.
     """
 
-    def __init__(self, path: Path, *, backend: str, cache_bytes: int | None, max_batch: int = MAX_BATCH) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        backend: str,
+        cache_bytes: int | None,
+        max_batch: int = MAX_BATCH,
+        num_at_once: int | None = None,
+    ) -> None:
         model = load_model(path)
         self.game: Any = model.game
         self.label = describe_network(model.metadata, model.spec)
@@ -59,15 +92,38 @@ class Trained:
         self.evaluator: Any = load(fold(model.net), game=model.game, backend=backend, batch=256)
         trained_with: dict[str, Any] = model.metadata.get("search") or {}
         settings = {key: trained_with[key] for key in _AS_TRAINED if key in trained_with}
+        has_gpu = self.evaluator.device == "cuda"
         # With every core taken by trees the GPU's driver waits for one.
-        threads = max(1, num_cores() - num_cores() // 4) if self.evaluator.device == "cuda" else None
+        threads = max(1, num_cores() - num_cores() // 4) if has_gpu else None
+        self.num_at_once = num_at_once or threads or 1
+        if has_gpu:
+            self._capture_graphs(max_batch)
+        self._in_turn = InTurn(self.evaluator)
         self._config = SearchConfig(num_threads=threads, max_batch=max_batch, **settings)
+        many = self.num_at_once > 1
+        self._threads_of_many = max(1, (threads or num_cores()) // self.num_at_once) if many else threads
         self._cache = PredictionCache(spare_memory() // 3 if cache_bytes is None else cache_bytes)
+        self._lock = threading.Lock()
         self.counts = Counts()
 
-    def search(self, case: Case, *, engine: str = "vectorized", evaluator: Any = None) -> Search:
-        """A search as the case says; with another evaluator, without the cache."""
+    def _capture_graphs(self, max_batch: int) -> None:
+        """All there will be, now: while one is captured no other thread may use the device."""
+        from windrow.evaluators.backends.torch_cuda import SIZES
+
+        num_rows = 1
+        while num_rows <= max_batch:
+            self.evaluator.evaluate(np.zeros((num_rows, *self.game.observation), np.float32))
+            num_rows = SIZES.fit(num_rows) + 1
+
+    def search(
+        self, case: Case, *, engine: str = "vectorized", evaluator: Any = None, is_one_of_many: bool = False
+    ) -> Search:
+        """A search as the case says; with another evaluator, without the cache.
+
+        is_one_of_many: others run at the same time, so it gets its share of the cores.
+        """
         config = self._config.replace(
+            num_threads=self._threads_of_many if is_one_of_many else self._config.num_threads,
             num_simulations=case.simulations,
             in_flight=case.in_flight,
             on_collision=case.on_collision,
@@ -76,7 +132,7 @@ class Trained:
         )
         if evaluator is not None:
             return Search(self.game, evaluator, config)
-        return Search(self.game, self.evaluator, config, cache=self._cache)
+        return Search(self.game, self._in_turn, config, cache=self._cache)
 
     def choose(self, search: Search, states: Sequence[Any]) -> list[int]:
         """The most visited move in every position."""
@@ -92,9 +148,9 @@ class Trained:
             raise SystemExit(
                 f"a search ended by {stats.stopped_by}, not by its budget: try --cache-gb, or fewer --pairs"
             )
-        self.counts.simulations += stats.simulations
-        self.counts.rows += stats.nn_positions
-        self.counts.seconds += stats.total_s
+        with self._lock:
+            self.counts.simulations += stats.simulations
+            self.counts.rows += stats.nn_positions
 
     def cache_use(self) -> str:
         """How full the cache is."""

@@ -129,6 +129,65 @@ def test_cases_come_by_worth() -> None:
     assert panels[0].pairs == range(10)
 
 
+@pytest.mark.parametrize("num_at_once", [1, 3])
+def test_matches_at_once_are_those_one_by_one(num_at_once: int) -> None:
+    """What an exact evaluator says does not depend on its batch, so neither do the games."""
+    from itertools import islice
+
+    from price_cases import Case, one_leaf
+    from price_matches import play_panel
+
+    from windrow import Search, SearchConfig, make_game
+    from windrow.evaluators import HashEvaluator
+    from windrow.play.match import random_openings
+
+    class Exact:
+        game = make_game("tictactoe")
+
+        def __init__(self) -> None:
+            self.num_at_once = num_at_once
+
+        def search(self, case: Case, *, is_one_of_many: bool) -> Search:
+            assert is_one_of_many
+            names = ("in_flight", "on_collision")
+            rule = {name: getattr(case, name) for name in names}
+            config = SearchConfig(num_simulations=case.simulations, leaves_per_tree=case.leaves, num_threads=1, **rule)
+            return Search(self.game, HashEvaluator(), config.replace(engine="vectorized"))
+
+        def choose(self, search: Search, states: list[Any]) -> list[int]:
+            return [result.best_action for result in search.run(states)]
+
+    trained: Any = Exact()
+    openings = [state for _, state in islice(random_openings(trained.game, 2, seed=1), 40)]
+    challengers = [one_leaf(16), Case(16, "visits", "share", 8), one_leaf(4)]
+    found = play_panel(trained, 16, challengers, openings)
+    assert found[0] == "2" * 40  # against itself: what one side wins the other loses
+    assert found == [_play_pairs(trained, case, openings) for case in challengers]
+    assert len(set(found)) == 3
+
+
+def _play_pairs(trained: Any, case: Any, openings: list[Any]) -> str:
+    """Half points of every pair, one game after another."""
+    from price_cases import one_leaf
+
+    game, digits = trained.game, ""
+    with (
+        trained.search(case, is_one_of_many=True) as challenger,
+        trained.search(one_leaf(16), is_one_of_many=True) as opponent,
+    ):
+        for opening in openings:
+            half_points = 0
+            for side in (0, 1):
+                state = opening
+                while game.to_play(state) >= 0:
+                    player = challenger if game.to_play(state) == side else opponent
+                    state = game.apply(state, trained.choose(player, [state])[0])
+                returns = game.returns(state)
+                half_points += 1 + int(np.sign(returns[side] - returns[1 - side]))
+            digits += str(half_points)
+    return digits
+
+
 def test_packed_answers_come_back() -> None:
     from price_solver import pack, unpack
 
