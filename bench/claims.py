@@ -51,9 +51,9 @@ class Results:
         machine = self.facts["machine"]
         where = machine.get("gpu") or f"{machine['cores']} cores of {machine['cpu']}"
         versions = f"Python {machine['python']}, PyTorch {machine['torch']}"
-        return (
-            f"`{self.facts['command']}`: {where}; {versions}; commit {machine['commit']}; {self.facts['began'][:10]}."
-        )
+        runs = f", {self.facts['num_runs']} runs" if self.facts.get("num_runs", 1) > 1 else ""
+        when = f"commit {machine['commit']}; {self.facts['began'][:10]}"
+        return f"`{self.facts['command']}`{runs}: {where}; {versions}; {when}."
 
 
 @dataclass(frozen=True, slots=True)

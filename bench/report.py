@@ -78,7 +78,7 @@ class Figure:
             return f"± {number(self.standard_error)}"
         if len(self.samples) < 2:
             return ""
-        return f"{number(self.low)} to {number(self.high)}, {len(self.samples)} runs"
+        return f"{number(self.low)} to {number(self.high)}, {len(self.samples)} repeats"
 
     @property
     def target(self) -> str:

@@ -27,10 +27,13 @@ def render(results: Mapping[str, Any], figures: Sequence[Figure]) -> str:
 
 def provenance(results: Mapping[str, Any]) -> str:
     """Command, date, machine and versions, as a table."""
+    num_runs = results.get("num_runs", 1)
+    last, longest = (", the last", ", the longest") if num_runs > 1 else ("", "")
     rows = [
         ("command", f"`{results['command']}`"),
-        ("began", results["began"]),
-        ("took", f"{results['seconds']:.0f} s"),
+        *([("runs", f"{num_runs}, pooled")] if num_runs > 1 else []),
+        ("began", f"{results['began']}{last}"),
+        ("took", f"{results['seconds']:.0f} s{longest}"),
     ]
     return table(("", ""), [*rows, *((name, str(fact)) for name, fact in results["machine"].items())])
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from compare import compare, is_reproduced
 from machine import Samples
+from pool import pool_facts
 from report import Figure, read_figures, write_json
+
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 def test_a_figure_is_the_median_of_its_samples() -> None:
     figure = Figure.of("speed", [3.0, 1.0, 8.0, 2.0], unit="x")
     assert (figure.value, figure.low, figure.high) == (2.5, 1.0, 8.0)
-    assert figure.spread == "1 to 8, 4 runs"
+    assert figure.spread == "1 to 8, 4 repeats"
     assert figure.measured == "2.5 x"
 
 
@@ -66,3 +72,40 @@ def test_a_figure_is_reproduced_where_spreads_overlap() -> None:
     assert compare([first], [stranger, other]) == [
         ("threads: speed", "2", "1 to 3", "6", "4 to 8", "3.00", "NO"),
     ]
+
+
+def test_runs_are_pooled_with_the_spread_between_them(tmp_path: Path) -> None:
+    def write(name: str, speeds: list[float], right: float, commit: str) -> str:
+        figures = [
+            Figure.of("speed", speeds, at_least=2.5, benchmark="threads"),
+            Figure(name="right", value=right, standard_error=0.03, benchmark="training"),
+            *([Figure(name="once", value=7.0, benchmark="cache")] if commit == "b" else []),
+        ]
+        record = {"command": "python bench/threads.py", "seconds": 3.0 * right, "others_cores": 0.5 - right / 2}
+        write_json(
+            tmp_path / name,
+            figures,
+            **{"format": 1, "suite": "cpu", "command": "run cpu", "began": "2026-01-01", "seconds": 9.0 + right},
+            is_smoke=False,
+            machine={"cpu": "one", "commit": commit},
+            benchmarks={"threads": record, "cache": {"left_out": "why"} if commit == "a" else record},
+        )
+        return str(tmp_path / name)
+
+    files = [write("a.json", [1.0, 2.0, 3.0], 0.5, "a"), write("b.json", [5.0, 4.0, 6.0], 0.7, "b")]
+    pooled = tmp_path / "pooled.json"
+    subprocess.run([sys.executable, str(BENCH / "pool.py"), *files, "--json", str(pooled)], check=True)
+    speed, right, once = read_figures(pooled)
+    assert (speed.value, speed.low, speed.high, speed.is_met) == (3.5, 1.0, 6.0, True)
+    assert speed.spread == "1 to 6, 6 repeats"
+    assert (right.value, right.standard_error) == pytest.approx((0.6, 0.03 / 2**0.5))
+    assert once.value == 7.0
+    facts = json.loads(pooled.read_text(encoding="utf-8"))
+    assert (facts["num_runs"], facts["seconds"]) == (2, 9.7)
+    assert facts["machine"] == {"cpu": "one", "commit": "a and b"}
+    assert facts["benchmarks"]["threads"]["others_cores"] == 0.25  # the more disturbed of the two
+    assert facts["benchmarks"]["cache"]["seconds"] == pytest.approx(2.1)
+    with pytest.raises(SystemExit, match="not runs of one suite"):
+        pool_facts([facts, {**facts, "suite": "gpu"}])
+    with pytest.raises(SystemExit, match="smoke"):
+        pool_facts([facts, {**facts, "is_smoke": True}])
