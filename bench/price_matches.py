@@ -28,7 +28,7 @@ CANDIDATES = 6
 """Openings drawn for each that is used."""
 JUDGE = 200
 """Simulations, one leaf at a time, to judge them."""
-_SMALLEST_SHARE = 64
+_SMALLEST_SHARE = 384
 """Positions for which another search of the opponent's is worth a thread."""
 
 

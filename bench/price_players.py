@@ -6,6 +6,7 @@ the cache changes no visit (docs/search.md), and a machine measures several time
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from windrow.nets import fold
 from windrow.train import load_model
 
 MAX_BATCH = 8192
+_MORE_COPIES = 2
+"""Of the network on a GPU, beside the first."""
 _AS_TRAINED = ("c_puct", "first_play", "first_play_reduction")
 
 
@@ -39,16 +42,21 @@ class Counts:
         return f"{self.simulations / seconds:,.0f} simulations/s, {self.rows / seconds:,.0f} rows/s"
 
 
-class InTurn(Evaluator):
-    """A network for searches in several threads: calls go in one after another, and each waits for its own answer."""
+class Crew(Evaluator):
+    """A network for searches in several threads: copies of it, each of which takes one call after another.
 
-    def __init__(self, evaluator: NetworkEvaluator) -> None:
-        self._evaluator, self._lock = evaluator, threading.Lock()
-        self.pipeline, self.allocate = evaluator.pipeline, evaluator.allocate
+    Calls of few rows do not fill a GPU; those of several copies, each on a stream of its own, run side by side.
+    """
 
-    def bind(self, game: Any) -> InTurn:
+    def __init__(self, copies: Sequence[NetworkEvaluator]) -> None:
+        self._copies = [(copy, threading.Lock()) for copy in copies]
+        self._turns = itertools.count()
+        self.pipeline, self.allocate = copies[0].pipeline, copies[0].allocate
+
+    def bind(self, game: Any) -> Crew:
         """Itself: a cache must know it again."""
-        self._evaluator.bind(game)
+        for copy, _ in self._copies:
+            copy.bind(game)
         return self
 
     def evaluate(self, observations: Observations) -> Any:
@@ -57,8 +65,14 @@ class InTurn(Evaluator):
 
     def submit(self, observations: Observations) -> Pending:
         """Begin to evaluate K positions."""
-        with self._lock:
-            return self._evaluator.submit(observations)
+        copy, lock = self._copies[next(self._turns) % len(self._copies)]
+        with lock:
+            return copy.submit(observations)
+
+    def close(self) -> None:
+        """Free them."""
+        for copy, _ in self._copies:
+            copy.close()
 
 
 class Trained:
@@ -90,6 +104,7 @@ class Trained:
 
             backend = "cuda-bf16" if torch.cuda.is_available() else "auto"
         self.evaluator: Any = load(fold(model.net), game=model.game, backend=backend, batch=256)
+        copies = [self.evaluator]
         trained_with: dict[str, Any] = model.metadata.get("search") or {}
         settings = {key: trained_with[key] for key in _AS_TRAINED if key in trained_with}
         has_gpu = self.evaluator.device == "cuda"
@@ -97,22 +112,23 @@ class Trained:
         threads = max(1, num_cores() - num_cores() // 4) if has_gpu else None
         self.num_at_once = num_at_once or threads or 1
         if has_gpu:
-            self._capture_graphs(max_batch)
-        self._in_turn = InTurn(self.evaluator)
+            copies += [load(fold(model.net), game=model.game, backend=backend) for _ in range(_MORE_COPIES)]
+            self._capture_graphs(copies, max_batch)
+        self._crew = Crew(copies)
         self._config = SearchConfig(num_threads=threads, max_batch=max_batch, **settings)
-        many = self.num_at_once > 1
-        self._threads_of_many = max(1, (threads or num_cores()) // self.num_at_once) if many else threads
+        self._threads_of_many = max(1, (threads or num_cores()) // self.num_at_once)
         self._cache = PredictionCache(spare_memory() // 3 if cache_bytes is None else cache_bytes)
         self._lock = threading.Lock()
         self.counts = Counts()
 
-    def _capture_graphs(self, max_batch: int) -> None:
+    def _capture_graphs(self, copies: Sequence[NetworkEvaluator], max_batch: int) -> None:
         """All there will be, now: while one is captured no other thread may use the device."""
         from windrow.evaluators.backends.torch_cuda import SIZES
 
         num_rows = 1
         while num_rows <= max_batch:
-            self.evaluator.evaluate(np.zeros((num_rows, *self.game.observation), np.float32))
+            for copy in copies:
+                copy.evaluate(np.zeros((num_rows, *self.game.observation), np.float32))
             num_rows = SIZES.fit(num_rows) + 1
 
     def search(
@@ -122,8 +138,11 @@ class Trained:
 
         is_one_of_many: others run at the same time, so it gets its share of the cores.
         """
-        config = self._config.replace(
-            num_threads=self._threads_of_many if is_one_of_many else self._config.num_threads,
+        config = self._config
+        if is_one_of_many and self.num_at_once > 1:
+            # The others fill the time in which one waits: its batches need not be halved for that.
+            config = config.replace(num_threads=self._threads_of_many, pipeline=1)
+        config = config.replace(
             num_simulations=case.simulations,
             in_flight=case.in_flight,
             on_collision=case.on_collision,
@@ -132,7 +151,7 @@ class Trained:
         )
         if evaluator is not None:
             return Search(self.game, evaluator, config)
-        return Search(self.game, self._in_turn, config, cache=self._cache)
+        return Search(self.game, self._crew, config, cache=self._cache)
 
     def choose(self, search: Search, states: Sequence[Any]) -> list[int]:
         """The most visited move in every position."""
@@ -159,7 +178,7 @@ class Trained:
 
     def close(self) -> None:
         """Free the network."""
-        self.evaluator.close()
+        self._crew.close()
 
 
 def describe_network(metadata: dict[str, Any], spec: dict[str, Any]) -> str:

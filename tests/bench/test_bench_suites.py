@@ -12,7 +12,7 @@ import pytest
 from catalog import BENCHMARKS, NEEDS, SUITES, benchmarks_of
 
 BENCH = Path(catalog.__file__).parent
-NO_BENCHMARKS = {"report", "suite"}
+NO_BENCHMARKS = {"pool", "report", "suite"}
 """They write figures, but measure none."""
 
 

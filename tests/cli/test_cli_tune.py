@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
 from cli_cases import run, run_json
 
+from windrow.cli.compiler import quiet_compiler
 from windrow.settings import read_file
 from windrow.tune import price as price_module
 
@@ -49,6 +51,37 @@ def test_without_a_price_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_an_unknown_evaluator_is_explained() -> None:
     code, _, err = run("tune", "tictactoe", "-e", "resnt")
     assert code == 1 and "resnet" in err
+
+
+def test_where_it_cannot_write_is_known_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("it has measured")
+
+    monkeypatch.setattr("windrow.cli.tune.tune", never)
+    (tmp_path / "a file").touch()
+    (tmp_path / "folder.toml").mkdir()
+    for name, words in {
+        "tuned.yaml": "must end in .toml or .json",
+        "a file/tuned.toml": "cannot write",
+        "folder.toml": "cannot write",
+    }.items():
+        code, out, err = run("tune", "tictactoe", "-e", "uniform", "--price", str(PRICE), "--out", str(tmp_path / name))
+        assert (code, out) == (1, "") and words in err and "Traceback" not in err
+
+
+def test_what_a_gpu_compiler_says_is_kept_off_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    autotuner = pytest.importorskip("torch._inductor.select_algorithm")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert autotuner.PRINT_AUTOTUNE
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with quiet_compiler():
+            assert not autotuner.PRINT_AUTOTUNE
+            warnings.warn("TypedStorage is deprecated. It will be removed", stacklevel=1)
+            warnings.warn("something else", stacklevel=1)
+    assert autotuner.PRINT_AUTOTUNE
+    assert [str(warning.message) for warning in caught] == ["something else"]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.compiler import quiet_compiler
 from windrow.cli.options import ConfigOption, JsonOption, complete_game, examples, file_settings
 from windrow.cli.output import print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
@@ -114,7 +115,7 @@ def train(
     }
     given = {key: value for key, value in flags.items() if value is not None}
     overrides: dict[str, Any] = {**_of_file(config_file), **parse_settings(settings or ()), **given}
-    with ExitStack() as stack:
+    with quiet_compiler(), ExitStack() as stack:
         if not is_saved:
             if run is not None or resume is not None:
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")

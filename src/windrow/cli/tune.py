@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.compiler import quiet_compiler
 from windrow.cli.evaluation import folded_network, make_evaluator
 from windrow.cli.options import (
     BackendOption,
@@ -27,6 +28,7 @@ from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
 from windrow.tune import Measured, Price, Tuning, tune
+from windrow.tune.config_file import check_config_path
 
 _MANY_SIMULATIONS = 64
 _ONE_SIMULATIONS = 800
@@ -88,7 +90,11 @@ def tune_command(
     config = search_config(settings, SearchConfig(num_simulations=default), num_simulations=sims)
     # Python, PyTorch and the end of it all take their share.
     seconds = max(0.93 * parse_duration(time) - 2.0, 1.0)
-    with progress_bar("tuning", 100) as bar:
+    path = None
+    if is_written:
+        path = out if out is not None else Path(f"{rules.name.rpartition('/')[2].replace(':', '-')}-tuned.toml")
+        check_config_path(path)
+    with quiet_compiler(), progress_bar("tuning", 100) as bar:
         found = tune(
             rules,
             _network(rules, evaluator, backend),
@@ -101,9 +107,7 @@ def tune_command(
             price=known,
             progress=lambda share, what: bar.update(round(100 * share), note=what),
         )
-    path = None
-    if is_written:
-        path = out if out is not None else Path(f"{rules.name.rpartition('/')[2].replace(':', '-')}-tuned.toml")
+    if path is not None:
         found.write(path, comment=f"Written by: {shlex.join(['windrow', *sys.argv[1:]])}")
     if as_json:
         print_json({**found.to_dict(), "evaluator": evaluator, "written": path})

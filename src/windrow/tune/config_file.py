@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from windrow.errors import ConfigError
+
+
+def check_config_path(path: str | Path) -> None:
+    """See that a config can be written there, before anything is measured for it.
+
+    Raises:
+        ConfigError: the name ends in neither .toml nor .json, or nothing can be written there.
+    """
+    path = Path(path)
+    if path.suffix not in (".toml", ".json"):
+        raise ConfigError(f"{path} cannot be a config: its name must end in .toml or .json")
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not os.access(there, os.W_OK) or (there != path and not there.is_dir()) or path.is_dir():
+        raise ConfigError(f"cannot write {path}: {there} is in the way, or may not be written to")
 
 
 def write_config(path: str | Path, sections: Mapping[str, Any], *, comments: Sequence[str] = ()) -> None:
@@ -17,12 +32,8 @@ def write_config(path: str | Path, sections: Mapping[str, Any], *, comments: Seq
         ConfigError: the name ends in neither, or the file cannot be written.
     """
     path = Path(path)
-    if path.suffix == ".json":
-        text = json.dumps(sections, indent=2) + "\n"
-    elif path.suffix == ".toml":
-        text = _to_toml(sections, comments)
-    else:
-        raise ConfigError(f"{path} cannot be a config: its name must end in .toml or .json")
+    check_config_path(path)
+    text = json.dumps(sections, indent=2) + "\n" if path.suffix == ".json" else _to_toml(sections, comments)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
