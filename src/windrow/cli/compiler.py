@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ from typing import Any
 
 
 @contextmanager
-def quiet_compiler() -> Iterator[None]:
+def quiet_compiler() -> Generator[None, None, None]:
     """Keep the tables of the autotuner, and its warning about itself, off the terminal; what fails is still said."""
     if not _compiles_for_a_gpu():
         yield
