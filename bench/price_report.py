@@ -52,17 +52,31 @@ def fill_page(text: str, parts: Mapping[str, str]) -> str:
 
 
 def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Where the figures come from: a column for every network."""
-    found = [(game, number, source) for game in TITLES for number, source in enumerate(sources.get(game, ()))]
-    titles = [TITLES[game] + (f", network {number + 1}" if len(sources[game]) > 1 else "") for game, number, _ in found]
-    facts = [{**source["machine"], "network": source["network"]} for *_, source in found]
+    """Where the figures come from: a column for every network, and all commands."""
+    titles: list[str] = []
+    facts: list[dict[str, str]] = []
+    for game, title in TITLES.items():
+        networks = list(dict.fromkeys(source["network"] for source in sources.get(game, ())))
+        for number, network in enumerate(networks, 1):
+            titles.append(title + (f", network {number}" if len(networks) > 1 else ""))
+            runs = [source["machine"] for source in sources[game] if source["network"] == network]
+            facts.append({**_together(runs), "network": network})
     rows = [
-        (name, *(str(some.get(name, "")) for some in facts))
-        for name in dict.fromkeys(n for some in facts for n in some)
+        (name, *(some.get(name, "") for some in facts))
+        for name in dict.fromkeys(name for some in facts for name in some)
     ]
     shown = [row for row in rows if set(row[1:]) != {"not installed"}]
-    commands = dict.fromkeys(f"    {source['command']}" for *_, source in found)
+    commands = dict.fromkeys(f"    {source['command']}" for game in TITLES for source in sources.get(game, ()))
     return "\n\n".join([make_table(("", *titles), shown), *commands])
+
+
+def _together(machines: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The facts of several runs; where they differ, all of them."""
+    names = dict.fromkeys(name for machine in machines for name in machine)
+    return {
+        name: " and ".join(dict.fromkeys(str(machine[name]) for machine in machines if name in machine))
+        for name in names
+    }
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:
