@@ -141,7 +141,11 @@ def _machine() -> dict[str, str]:
 
 def _command() -> str:
     """As it was given, without the folders of this machine."""
-    return " ".join(["python", "bench/price.py", *(re.sub(r"[^=]*/", "", word) for word in sys.argv[1:])])
+    words = list(sys.argv[1:])
+    for index, word in enumerate(words[:-1]):
+        if word in ("--network", "--out", "--rows"):
+            words[index + 1] = re.sub(r"[^=]*/", "", words[index + 1])
+    return " ".join(["python", "bench/price.py", *words])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+_TALKATIVE = (
+    ("torch._inductor.select_algorithm", "PRINT_AUTOTUNE"),
+    ("torch._inductor.config", "max_autotune_report_choices_stats"),
+)
+"""What prints tables of kernels: switches by module and name."""
 
 
 @contextmanager
@@ -17,15 +23,26 @@ def quiet_compiler() -> Generator[None, None, None]:
     if not _compiles_for_a_gpu():
         yield
         return
-    autotuner: Any = import_module("torch._inductor.select_algorithm")
-    before = getattr(autotuner, "PRINT_AUTOTUNE", True)
-    autotuner.PRINT_AUTOTUNE = False
+    with ExitStack() as stack:
+        for module, name in _TALKATIVE:
+            stack.enter_context(_turned_off(import_module(module), name))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message="TypedStorage is deprecated")
+        yield
+
+
+@contextmanager
+def _turned_off(module: Any, name: str) -> Generator[None, None, None]:
+    """A switch of a module, off for a while; one that this PyTorch does not have is left alone."""
+    before = getattr(module, name, None)
+    if not before:
+        yield
+        return
+    setattr(module, name, False)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="TypedStorage is deprecated")
-            yield
+        yield
     finally:
-        autotuner.PRINT_AUTOTUNE = before
+        setattr(module, name, before)
 
 
 def _compiles_for_a_gpu() -> bool:
