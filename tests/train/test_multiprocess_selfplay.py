@@ -213,7 +213,8 @@ def test_soak() -> None:
             if time.monotonic() > end:
                 break
     selfplay.close()
-    assert len({files for files, _ in seen}) == 1
-    # The games seen before are remembered, and there are few of tic-tac-toe.
+    # What a worker opens when it first needs it is there by half time; then nothing is added.
     half = len(seen) // 2
+    assert len({files for files, _ in seen[half:]}) == 1
+    # The games seen before are remembered, and there are few of tic-tac-toe.
     assert max(bytes_ for _, bytes_ in seen[half:]) < 1.05 * max(bytes_ for _, bytes_ in seen[: half + 1])

@@ -16,7 +16,10 @@ _FILES = Path(__file__).parent / "static"
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SHARED = ("style.css", "dom.js", "boards.js", "chart.js", "link.js", "icon.svg")
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "play": ("index.html", "play.css", "play.js", "controls.js", "analysis.js", "explorer.js", *_SHARED),
+    "play": (
+        *("index.html", "play.css", "play.js", "session.js", "saved.js", "turns.js", "view.js", "choices.js"),
+        *("record.js", "address.js", "status.js", "game.js", "controls.js", "analysis.js", "explorer.js", *_SHARED),
+    ),
     "watch": ("watch.html", "watch.css", "watch.js", *_SHARED),
 }
 """The files of each page; the first is the page itself. Nothing else can be asked for."""
