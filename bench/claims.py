@@ -218,7 +218,8 @@ def gpu_claims() -> str:
         )
         share = results.find("tensor", f"share of the network's speed, {size}")
         share_text = f"{share.value:.3f} ({share.low:.3f} to {share.high:.3f})"
-        rows.append((title, value(own), value(search), share_text, value(step)))
+        rates = [f"{value(rate)} ({spread(rate)})" for rate in (own, search)]
+        rows.append((title, *rates, share_text, f"{value(step)} ({spread(step)})"))
     parts = [results.origin, table(GPU_HEADER, rows)]
     found = {words: results.figures.get(("tensor", name)) for name, words in GPU_RATIOS.items()}
     ratios = [f"{value(one)} ({spread(one)}) as fast as {words}" for words, one in found.items() if one is not None]

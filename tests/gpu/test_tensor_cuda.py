@@ -249,3 +249,19 @@ def test_an_evaluator_that_waits_cannot_be_captured() -> None:
         search.run(game.initial(4, "cuda"))
     slow = TensorSearch(game, fn, SearchConfig(num_simulations=5), num_trees=4, is_compiled=False, is_captured=False)
     assert (slow.run(game.initial(4, "cuda")).visits.sum(1) == 5).all()
+
+
+def test_kernels_are_timed_without_the_host() -> None:
+    """A pause of so many cycles, called from Python that takes its time between calls."""
+    from time import sleep
+
+    from windrow.tensor.autotuning import milliseconds_of
+
+    def pause(cycles: int) -> None:
+        sleep(2e-4)
+        torch.cuda._sleep(cycles)
+
+    short, long = (milliseconds_of(lambda cycles=cycles: pause(cycles)) for cycles in (40_000, 160_000))
+    assert short is not None and long is not None
+    assert 3.0 < long / short < 5.0  # with the host's 0.2 ms in both it would be 1.2
+    assert milliseconds_of(lambda: sleep(4e-3)) is None

@@ -1,0 +1,58 @@
+"""The autotuner's clock is changed for a while, and only where there is a GPU; tests/gpu has what it measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch._inductor.runtime.benchmarking")
+
+import torch
+from torch._inductor.runtime import benchmarking
+
+from windrow.tensor import autotuning
+
+
+@pytest.fixture
+def benchmarker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """PyTorch's own, as it is on a machine with a GPU; its plain way answers 7."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(type(benchmarking.benchmarker), "benchmark_gpu", lambda *_, **__: 7.0)
+    return benchmarking.benchmarker
+
+
+def test_without_a_gpu_nothing_changes() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with autotuning.timed_on_the_device():
+        assert "benchmark_gpu" not in vars(benchmarking.benchmarker)
+
+
+def test_the_clock_is_put_back(benchmarker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autotuning, "milliseconds_of", lambda _: 0.5)
+    with autotuning.timed_on_the_device():
+        assert benchmarker.benchmark_gpu(print) == 0.5
+        with autotuning.timed_on_the_device():  # one search is made within another
+            assert benchmarker.benchmark_gpu(print) == 0.5
+        assert benchmarker.benchmark_gpu(print) == 0.5
+    assert benchmarker.benchmark_gpu(print) == 7.0
+    with pytest.raises(ZeroDivisionError), autotuning.timed_on_the_device():
+        _ = 1 / 0
+    assert benchmarker.benchmark_gpu(print) == 7.0
+
+
+def test_what_the_device_cannot_time_is_timed_as_before(benchmarker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[float | None] = [None, 0.5]
+    monkeypatch.setattr(autotuning, "milliseconds_of", lambda _: times.pop(0))
+    with autotuning.timed_on_the_device():
+        assert benchmarker.benchmark_gpu(print) == 7.0  # the host is too slow
+        assert benchmarker.benchmark_gpu(print, return_mode="all") == 7.0  # another question
+        assert benchmarker.benchmark_gpu(print, return_mode="min") == 0.5
+
+
+def test_another_pytorch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delattr(benchmarking, "benchmarker")
+    with autotuning.timed_on_the_device():
+        pass
