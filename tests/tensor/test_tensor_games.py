@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import tensor_cases as cases  # noqa: E402
 
-from windrow import CHANCE, TERMINAL, GameError, make_game  # noqa: E402
-from windrow.tensor import check_game  # noqa: E402
+from windrow import GameError, make_game  # noqa: E402
+from windrow.tensor import check_game, check_siblings  # noqa: E402
 from windrow.tensor import make_game as make_tensor_game  # noqa: E402
-from windrow.tensor.game import choose, max_draws_of  # noqa: E402
 from windrow.tensor.games import GAMES  # noqa: E402
 
 VARIANTS = [
@@ -45,70 +42,63 @@ def test_every_tensor_game_has_a_sibling():
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_lock_step(name: str, options: dict[str, Any]):
-    check_lock_step(*cases.make_pair(name, options))
+    check_siblings(*cases.make_pair(name, options))
 
 
 def test_the_example_plays_like_the_builtin_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "examples" / "games"), *sys.path])
     from connect4_tensor import Connect4  # pyright: ignore[reportMissingImports]
 
-    check_lock_step(make_game("connect4"), Connect4())
-    check_lock_step(make_game("connect4", rows=4, columns=5), Connect4(4, 5))
+    check_siblings(make_game("connect4"), Connect4())
+    check_siblings(make_game("connect4", rows=4, columns=5), Connect4(4, 5))
 
 
-def check_lock_step(native: Any, game: Any) -> None:
-    """Random games to the end: players, legal actions, observations and results are the C++ game's, bit for bit.
+class Biased:
+    """A sibling with one fault: what `name` gives is changed by `fault`, in the third game from its second move on."""
 
-    Chances too, and no more nodes of chance follow each other than `max_draws`.
-    """
-    check_game(game)
-    assert (game.num_actions, game.num_players, game.observation) == (
-        native.num_actions,
-        native.num_players,
-        tuple(native.observation),
-    )
-    rng, batch = random.Random(1), 24
-    states, tensor = [native.initial_state()] * batch, game.initial(batch)
-    has_chance, numbers = max_draws_of(game) > 0, cases.outcome_numbers(game)
-    num_draws, longest = [0] * batch, 0
-    while True:
-        is_over = game.terminal(tensor)
-        shares = game.outcomes(tensor).numpy() if has_chance else None
-        players, legal, shown, returns = (
-            part.numpy()
-            for part in (game.to_play(tensor), game.legal(tensor), game.observe(tensor), game.returns(tensor))
-        )
-        actions, outcomes = [0] * batch, [-1] * batch
-        for row, state in enumerate(states):
-            assert np.flatnonzero(legal[row]).tolist() == list(native.legal_actions(state)), f"\n{state}"
-            assert shown[row].tobytes() == native.observe(state).tobytes(), f"\n{state}"
-            if native.to_play(state) == TERMINAL:
-                assert is_over[row]
-                assert returns[row].tolist() == list(native.returns(state)), f"\n{state}"
-                continue
-            assert not is_over[row] and players[row] == native.to_play(state), f"\n{state}"
-            if players[row] == CHANCE:
-                want = {number: np.float32(share) for number, share in native.chance_outcomes(state)}
-                assert {numbers[i]: shares[row, i] for i in np.flatnonzero(shares[row])} == want, f"\n{state}"
-                outcomes[row] = numbers.index(rng.choice(list(want)))
-                num_draws[row] += 1
-            else:
-                actions[row] = rng.choice(list(native.legal_actions(state)))
-                num_draws[row] = 0
-        longest = max(longest, *num_draws)
-        if bool(is_over.all()):
-            assert longest == max_draws_of(game)
-            return
-        # Finished games are stepped too, and outcomes happen where chance is not to move; that is thrown away.
-        stepped = game.step(tensor, torch.tensor(actions))
-        if has_chance:
-            outcome = torch.tensor(outcomes)
-            stepped = choose(outcome >= 0, game.happen(tensor, outcome.clamp_min(0)), stepped)
-        tensor = choose(is_over, tensor, stepped)
-        states = [
-            state if over else native.apply(state, action if outcome < 0 else numbers[outcome])
-            for state, over, action, outcome in zip(states, is_over.tolist(), actions, outcomes, strict=True)
-        ]
+    def __init__(self, game: Any, name: str, fault: Any) -> None:
+        self._game, self._name, self._fault = game, name, fault
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._game, name)
+        if name != self._name:
+            return found
+
+        def changed(state: Any) -> Any:
+            answer = found(state)
+            stones = (self._game.observe(state)[2] != 0).sum()
+            return torch.where((stones >= 2).reshape([1] * answer.dim()), self._fault(answer), answer)
+
+        return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "message"),
+    [
+        ("legal", torch.logical_not, r"after the moves \d \d: legal actions: \[.*\] in connect4.*, but \[\] in Biased"),
+        ("to_play", lambda player: 1 - player, "to_play: 0 in connect4.*, but 1 in Biased"),
+        ("terminal", torch.logical_not, "the game is over: False in connect4.*, but True in Biased"),
+        ("observe", lambda shown: shown + 1, r"observation \[0, 0, 0\]: \d.0 in connect4.*, but \d.0 in Biased"),
+        ("returns", lambda returns: -returns, "returns: .* in connect4.*, but .* in Biased"),
+    ],
+)
+def test_siblings_that_differ_are_told_apart(name: str, fault: Any, message: str):
+    with pytest.raises(GameError, match=message):
+        check_siblings(make_game("connect4"), Biased(make_tensor_game("connect4"), name, fault))
+
+
+def test_siblings_of_other_sizes_are_told_apart():
+    with pytest.raises(GameError, match=r"num_actions is 7 in connect4.*, but 5 in Connect4"):
+        check_siblings(make_game("connect4"), make_tensor_game("connect4", columns=5))
+    with pytest.raises(GameError, match=r"observation is \(2, 6, 7\) in connect4.*, but \(2, 5, 7\) in Connect4"):
+        check_siblings(make_game("connect4"), make_tensor_game("connect4", rows=5))
+
+
+def test_more_draws_than_promised_are_noticed(monkeypatch: pytest.MonkeyPatch):
+    native, game = cases.make_pair("rafts", {})
+    monkeypatch.setattr(type(game), "max_draws", 1)
+    with pytest.raises(GameError, match="chance moves 2 times in a row, but max_draws is 1"):
+        check_siblings(native, game)
 
 
 @pytest.mark.parametrize(

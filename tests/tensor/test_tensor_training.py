@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from windrow import ConfigError, SearchConfig, TrainingError, make_game  # noqa: E402
+from windrow import ConfigError, Search, SearchConfig, TrainingError, WindrowError, make_game  # noqa: E402
 from windrow.evaluators import TorchEvaluator  # noqa: E402
 from windrow.games.protocol import TERMINAL  # noqa: E402
 from windrow.nets import ResNet, fold  # noqa: E402
@@ -287,6 +287,44 @@ def test_other_games_train(tmp_path: Path, game: str, options: dict[str, Any]) -
     assert training.copy.averaged is training.net and training.solved is None
     assert last.metrics["loss"] > 0 and "solved_policy" not in last.metrics and last.metrics["game_length"] <= 6
     assert last.metrics["games"] > first.metrics["games"] >= 16
+
+
+OWN_GAME = Path(__file__).with_name("own_game.py")
+
+
+def test_a_game_of_ones_own_is_learned(tmp_path: Path) -> None:
+    """Nim of 10 sticks, twice: the device plays the tensors, everyone else the class."""
+    game = make_game(f"{OWN_GAME}:Nim", sticks=10)
+    settings = {**SMALL, "num_iterations": 12, "games_per_iteration": 64, "selfplay.num_slots": 64}
+    settings |= {"replay.max_positions": 4000, "learner.batch_size": 64, "search.num_simulations": 16}
+    config = tensor_config_for(game, settings)
+    training = TensorTraining.create(tmp_path, config, TensorOptions(device="cpu", game=f"{OWN_GAME}:NimTensors"))
+    for _ in training.iterations():
+        pass
+    training.close()
+    model = load_model(tmp_path)
+    with Search(game, TorchEvaluator(model.net), SearchConfig(num_simulations=64)) as search:
+        states = [game.state_from_moves(moves) for moves in ([], [0], [1, 0], [0, 0, 0])]
+        # Whoever leaves a multiple of four wins: 10, 9, 7 and 7 sticks, of which 2, 1, 3 and 3 are taken.
+        assert [result.best_action for result in search.run(states)] == [1, 0, 2, 2]
+    resumed = TensorTraining.resume(tmp_path, {"num_iterations": 13}, {"weight_average": 0.5})
+    assert type(resumed.tensor_game).__name__ == "NimTensors"
+    assert resumed.options.weight_average == 0.5
+    resumed.close()
+
+
+def test_a_sibling_must_be_there_and_be_the_same_game(tmp_path: Path) -> None:
+    config = tensor_config_for(make_game(f"{OWN_GAME}:Nim"), SMALL)
+    for name, message in {
+        None: "write a class with the functions of a windrow.tensor.TensorGame",
+        "Misere": "differ after the moves .*: returns",
+        "Nim": "Nim is no TensorGame",
+        "NimTensor": "NimTensors",
+    }.items():
+        options = TensorOptions(device="cpu", game=name and f"{OWN_GAME}:{name}")
+        with pytest.raises(WindrowError, match=message):
+            TensorTraining.create(tmp_path / "run", config, options)
+        assert not (tmp_path / "run").exists()
 
 
 def test_connect4_measures_its_strength(tmp_path: Path) -> None:

@@ -154,16 +154,28 @@ def _of_file(path: Path | None) -> dict[str, Any]:
 
 
 def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
-    from windrow.train import TensorTraining, TrainConfig, TrainingRun, config_for, is_tensor_run, tensor_config_for
+    from windrow.train import (
+        TensorOptions,
+        TensorTraining,
+        TrainConfig,
+        TrainingRun,
+        config_for,
+        is_tensor_run,
+        tensor_config_for,
+    )
 
     # The tensor engine is a run of its own, whose searches are not those of a SearchConfig's engines.
-    is_tensor = overrides.get("search.engine") == "tensor"
-    if is_tensor:
-        overrides = {key: value for key, value in overrides.items() if key != "search.engine"}
+    is_tensor = overrides.get("search.engine") == "tensor" if resume is None else is_tensor_run(resume)
+    options = {key.removeprefix("tensor."): value for key, value in overrides.items() if key.startswith("tensor.")}
+    if options and not is_tensor:
+        raise ConfigError(f"tensor.{next(iter(options))} is a setting of --engine tensor: add that, or leave it out")
+    overrides = {key: value for key, value in overrides.items() if not key.startswith("tensor.")}
+    if overrides.get("search.engine") == "tensor":
+        del overrides["search.engine"]
     if resume is not None:
         if run is not None and run != resume:
             raise ConfigError("--resume names the folder of the run: leave --run out")
-        return (TensorTraining if is_tensor_run(resume) else TrainingRun).resume(resume, overrides)
+        return TensorTraining.resume(resume, overrides, options) if is_tensor else TrainingRun.resume(resume, overrides)
     assert config is not None
     if config.endswith((".toml", ".json")):
         made = TrainConfig.read(config, overrides)
@@ -172,7 +184,9 @@ def _open(config: str | None, run: Path | None, resume: Path | None, overrides: 
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
     folder = run if run is not None else free_folder(Path("runs") / _folder_name(made.game))
-    return (TensorTraining if is_tensor else TrainingRun).create(folder, made)
+    if is_tensor:
+        return TensorTraining.create(folder, made, TensorOptions(**options))
+    return TrainingRun.create(folder, made)
 
 
 def _folder_name(game: str) -> str:

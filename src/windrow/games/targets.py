@@ -21,20 +21,29 @@ def load_target(target: str, options: Mapping[str, Any]) -> CoreGame:
     Raises:
         GameError: there is no such file, module or name, it cannot be made, or it is not a game.
     """
+    return wrap(find_target(target, options, member="legal_actions"), target, options)
+
+
+def find_target(target: str, options: Mapping[str, Any], *, member: str) -> Any:
+    """What `target` leads to: what a class or a function gives for `options`, or an object, known by its `member`.
+
+    Raises:
+        GameError: there is no such file, module or name, or it cannot be made.
+    """
     place, _, attribute = target.rpartition(":")
     module = _import(place, target)
     if not hasattr(module, attribute):
         names = [name for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")]
         raise GameError(f"{place} has no {attribute!r}. {explain_unknown(attribute, names, what='classes there')}")
     found = getattr(module, attribute)
-    if (callable(found) and not hasattr(found, "legal_actions")) or isinstance(found, type):
+    if (callable(found) and not hasattr(found, member)) or isinstance(found, type):
         try:
-            found = found(**options)
+            return found(**options)
         except TypeError as error:
             raise GameError(f"{target} cannot be made with {dict(options)}: {error}") from error
-    elif options:
+    if options:
         raise GameError(f"{target} is a game already: it takes no options, not {dict(options)}")
-    return wrap(found, target, options)
+    return found
 
 
 def wrap(game: object, name: str, options: Mapping[str, Any]) -> CoreGame:

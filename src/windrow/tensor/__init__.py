@@ -8,6 +8,7 @@ from windrow.tensor.replay import TensorBatch, TensorReplay
 from windrow.tensor.result import TensorResult
 from windrow.tensor.search import TensorSearch
 from windrow.tensor.selfplay import TensorSelfPlay
+from windrow.tensor.siblings import check_siblings
 
 __all__ = [
     "ChanceGame",
@@ -19,6 +20,7 @@ __all__ = [
     "TensorSearch",
     "TensorSelfPlay",
     "check_game",
+    "check_siblings",
     "make_game",
     "memory_needed",
 ]

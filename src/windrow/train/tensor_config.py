@@ -22,6 +22,9 @@ OPTIONS = "tensor.json"
 class TensorOptions(Settings):
     """What `TensorTraining` needs to know besides a `TrainConfig`."""
 
+    game: str | None = None
+    """The rules in torch ops, where they are not built in: a class by its place, such as `nim.py:NimTensors`, made with
+    the options of the game. It must be the same game, which is checked (`windrow.tensor.check_siblings`)."""
     device: str = "auto"
     """"auto" is the GPU if there is one."""
     compile: CompileMode = "auto"

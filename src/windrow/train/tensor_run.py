@@ -30,6 +30,7 @@ from windrow.tensor import games as tensor_games
 from windrow.tensor.backend import find_device
 from windrow.tensor.replay import TensorReplay
 from windrow.tensor.selfplay import TensorSelfPlay
+from windrow.tensor.siblings import check_siblings
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import TrainConfig
 from windrow.train.disk import explain_write, replace_file
@@ -76,7 +77,7 @@ class TensorTraining:
         check_settings(config)
         self.folder, self.config, self.options, self.counters = folder, config, options, counters
         self.game: CoreGame = make_game(config.game, **config.game_options)
-        self.tensor_game: Any = tensor_games.make_game(config.game, **config.game_options)
+        self.tensor_game: Any = _make_sibling(self.game, options)
         self.device = device = find_device(options.device)
         is_gpu = device.type == "cuda"
         if is_gpu:
@@ -137,6 +138,7 @@ class TensorTraining:
         if (folder / "config.json").exists():
             raise ConfigError(f"{folder} holds a run already: resume it, or choose another folder")
         check_settings(config)
+        _make_sibling(make_game(config.game, **config.game_options), options)  # before anything is written
         try:
             (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
@@ -146,13 +148,22 @@ class TensorTraining:
         return cls(folder, config, options, Counters())
 
     @classmethod
-    def resume(cls, folder: str | Path, overrides: dict[str, Any] | None = None) -> TensorTraining:
-        """Go on with the run in `folder` from its latest checkpoint, with some settings changed if asked."""
+    def resume(
+        cls,
+        folder: str | Path,
+        overrides: dict[str, Any] | None = None,
+        option_overrides: Mapping[str, Any] | None = None,
+    ) -> TensorTraining:
+        """Go on with the run in `folder` from its latest checkpoint, with some settings or `TensorOptions` changed."""
         folder = Path(folder)
         if not is_tensor_run(folder):
             raise ConfigError(f"{folder} holds no run of the tensor engine: there is no {OPTIONS} in it")
         config = TrainConfig.read(folder / "config.json", overrides)
-        options = TensorOptions(**json.loads((folder / OPTIONS).read_text(encoding="utf-8")))
+        options = TensorOptions(**json.loads((folder / OPTIONS).read_text(encoding="utf-8"))).replace(
+            **(option_overrides or {})
+        )
+        if option_overrides:
+            replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
         if overrides:
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
         path = latest_checkpoint(folder)
@@ -381,6 +392,21 @@ class _Clock:
             if phase:
                 spent[phase] += begin.elapsed_time(end) / 1e3 if self._is_gpu else end - begin
         return spent
+
+
+def _make_sibling(game: CoreGame, options: TensorOptions) -> Any:
+    """The same game in torch ops."""
+    if options.game is None:
+        if game.name not in tensor_games.GAMES:
+            raise ConfigError(
+                f"the tensor engine needs {game.name} in torch ops too: write a class with the functions of a "
+                "windrow.tensor.TensorGame (docs/tensor.md), and name it by --set tensor.game=nim.py:NimTensors or "
+                f"TensorOptions(game=...). Built in are {', '.join(tensor_games.GAMES)}"
+            )
+        return tensor_games.make_game(game.name, **game.options)
+    sibling = tensor_games.make_game(options.game, **game.options)
+    check_siblings(game, sibling)
+    return sibling
 
 
 def _compile(network: Any, mode: str) -> Any:

@@ -1,4 +1,4 @@
-"""The built-in games as torch ops, each equal to its C++ sibling of the same name and options."""
+"""Games as torch ops: the built-in ones, each equal to its C++ sibling of the same name and options, and your own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from windrow.errors import GameError
 from windrow.games.spelling import explain_unknown
+from windrow.games.targets import find_target
+from windrow.tensor.game import check_game
 
 GAMES: dict[str, str] = {
     "connect4": "windrow.tensor.games.connect4:Connect4",
@@ -19,7 +21,14 @@ GAMES: dict[str, str] = {
 
 
 def make_game(name: str, **options: Any) -> Any:
-    """A built-in game for the tensor engine; names and options are those of `windrow.make_game`."""
+    """A game for the tensor engine: a built-in one, or your own by where it is, such as `nim.py:NimTensors`.
+
+    Names and options are those of `windrow.make_game`.
+    """
+    if ":" in name:
+        found = find_target(name, options, member="legal")
+        check_game(found)
+        return found
     if name not in GAMES:
         raise GameError(f"the tensor engine has no game {name!r}. {explain_unknown(name, GAMES, what='games')}")
     module, _, attribute = GAMES[name].partition(":")
