@@ -23,8 +23,8 @@ class SearchConfig(Settings):
     # --- How much ---------------------------------------------------------------------------------------------
 
     num_simulations: int | None = 400
-    """Simulations per tree and search, exactly. None: no limit, then `time_limit_s` must be set. 0 only evaluates the
-    root, so that the policy is the network's own."""
+    """Simulations per tree and search, exactly; those of a subtree that was kept come on top. None: no limit, then
+    `time_limit_s` must be set. 0 only evaluates the root, so that the policy is the network's own."""
     time_limit_s: float | None = None
     """Seconds after which a search ends with what it has, whichever of the two limits comes first."""
     max_depth: int | None = None
@@ -43,7 +43,8 @@ class SearchConfig(Settings):
     first_play_reduction: float = 0.0
     """Taken off the "parent" value: how much worse than its siblings an untried move is believed to be."""
     dirichlet_fraction: float = 0.0
-    """Share of noise in the root's priors. 0 for play; self-play uses 0.25 or so."""
+    """Share of noise in the root's priors. 0 for play. In self-play 0.25 is usual: `windrow train` and `windrow
+    selfplay` set that, `SelfPlay` takes what it is given."""
     dirichlet_alpha: float = 0.3
     """Concentration of that noise; about 10 divided by the usual number of legal moves."""
     temperature: float = 1.0
@@ -58,7 +59,8 @@ class SearchConfig(Settings):
     gumbel_considered: int = 16
     """Actions that the halving begins with."""
     gumbel_scale: float = 0.0
-    """Weight of the noise that decides which actions are considered. 0 for play; self-play uses 1."""
+    """Weight of the noise that decides which actions are considered. 0 for play. Self-play wants 1: `windrow train` and
+    `windrow selfplay` set that, `SelfPlay` takes what it is given, and with 0 games that begin alike go on alike."""
     gumbel_visit_offset: float = 50.0
     """Values count as if every action had this many more visits."""
     gumbel_value_scale: float = 0.25
@@ -67,8 +69,10 @@ class SearchConfig(Settings):
     # --- Many leaves at once ----------------------------------------------------------------------------------
 
     leaves_per_tree: int | None = None
-    """K: leaves of one tree in flight in a round, at most. More fills a network's batch; one sixteenth of the budget
-    costs about a twentieth of it while collisions are skipped. None: 1; that sixteenth in the batched engine."""
+    """K: leaves of one tree in flight in a round, at most. More fills a network's batch. While collisions are skipped,
+    a sixteenth of the budget leaves about 95 % of what it is worth at 100 and 400 simulations, 86 to 89 % at 1,600 in
+    Othello (docs/price-of-batching.md). None: 1; in the batched engine that sixteenth, 2 to 64, or 32 if only
+    `time_limit_s` ends the search (where collisions are shared, a hundredth or 16)."""
     in_flight: InFlight = "visits"
     """How the leaves of a round are kept apart. "visits": they count as visits without a value (pending visits,
     WU-UCT). "loss": as visits that lost `virtual_loss` each. "dilute": as visits worth nothing."""
@@ -85,8 +89,8 @@ class SearchConfig(Settings):
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
     of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
     evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "tensor": trees, game and network
-    on one GPU, for games that are written in torch ops too. "auto" chooses one of the first three; `stats.engine` says
-    what."""
+    on one GPU, for the built-in games that are there in torch ops too. "auto" chooses one of the first three;
+    `stats.engine` says what."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
     trees_per_root: int = 1
@@ -97,10 +101,12 @@ class SearchConfig(Settings):
     with fewer trees than that several leaves of a tree are out. None: chosen by the number of trees and the budget."""
     pipeline: int | None = None
     """Batches that are out at once in the vectorized engine, so that selection goes on during inference; in the
-    multiprocess engine, those of one worker. None: 2 if the evaluator works asynchronously and there are thousands of
-    leaves, else 1; in the multiprocess engine, a thousand in a worker."""
+    multiprocess engine, those of one worker. None: as many as an asynchronous evaluator likes (2 on a GPU) if each has
+    1,024 leaves or more, else 1; in the multiprocess engine 2 if the evaluator is asynchronous or a worker has 1,024
+    leaves, else 1."""
     num_threads: int | None = None
-    """Threads that grow trees in the vectorized engine. None: chosen by the number of trees and cores."""
+    """Threads that grow trees in the vectorized engine. None: one for every 128 trees, at most one per core, or three
+    for every four cores if the evaluator works asynchronously."""
     num_workers: int | None = None
     """Processes that grow trees in the multiprocess engine, or in self-play on a Ray cluster, each one tree at least.
     None: one per core."""
@@ -113,7 +119,7 @@ class SearchConfig(Settings):
     num_actors: int = 1
     """Inference actors that the ray engine starts, if it is not given some (`windrow.inference.InferenceFleet`)."""
     gpus_per_actor: float = 0.0
-    """GPUs of each of those; a fraction lets several share one."""
+    """GPUs of each of those; a fraction lets several share one. 0: they evaluate on the CPU."""
     ray_address: str | None = None
     """The Ray cluster to join. None or "auto": the one this machine belongs to, or a new one on this machine."""
     max_restarts: int = 2
@@ -122,7 +128,9 @@ class SearchConfig(Settings):
     """Seconds without a sign after which a worker is taken to hang in the game, which ends the search with an error.
     More than the game takes for a round of all trees of a worker. None: no limit."""
     seed: int = 0
-    """Key of all random numbers: with the same seed, the same searches give the same results."""
+    """Key of the random numbers of a search: noise at the root (Dirichlet, Gumbel), what chance does inside it, and
+    `result.sample_action`; in self-play those of the games too. An evaluator's own are not among them:
+    `RolloutEvaluator` has a `seed` itself."""
     random_key: RandomKey = "tree"
     """What the random numbers of a search belong to besides the seed. "tree": the tree's place among those searched
     together, and the number of searches before. "position": the position, which is then searched alike wherever and
@@ -134,7 +142,7 @@ class SearchConfig(Settings):
 
         Args:
             path: the file.
-            changes: settings that go before those of the file.
+            changes: settings that override those of the file.
         """
         try:
             return cls(**{**read_section(path, "search"), **changes})
