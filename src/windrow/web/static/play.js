@@ -1,5 +1,5 @@
-// The board page: its buttons, keys and fields. The game itself is in game.js, how it goes on in turns.js, how it looks in
-// view.js, and what the server has to do with it in session.js.
+// The board page: its buttons, keys and fields. The game itself is in game.js, how it goes on in turns.js, how it looks
+// in view.js, and what the server has to do with it in session.js.
 
 import { addressedMoves } from "./address.js";
 import { $, themeButton } from "./dom.js";
