@@ -81,7 +81,7 @@ function spread(first, last, most = 6) {
   return found;
 }
 
-export function niceTicks(low, high, about = 4) {
+function niceTicks(low, high, about = 4) {
   const raw = (high - low) / about, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map(factor => factor * power).find(size => size >= raw * (1 - 1e-9));
   const from = Math.floor(low / step + 1e-9), to = Math.ceil(high / step - 1e-9), ticks = [];

@@ -181,7 +181,7 @@ export class Explorer {
 }
 
 // The most visited part of a tree as a drawing that needs no style sheet: depth to the right, one line per leaf.
-export function drawTree(tree) {
+function drawTree(tree) {
   const WIDE = 128, HIGH = 22, links = [], nodes = [];
   let lines = 0, deepest = 0;
   const most = Math.max(1, tree.visits);

@@ -8,7 +8,7 @@ export const game = {
   odds: { a: [], b: [] }, // by side, the expected result of the first player at every ply
   analyses: { a: null, b: null }, // the newest update about the position
   thinking: {}, // by side, {number, kind, start}: what was asked
-  analyses_on: true,
+  isAnalysing: true,
   isPaused: false, // a search whose turn it is waits
   turn: 0, // counts positions; what belongs to an older one is dropped
 };

@@ -11,8 +11,8 @@ import { go, goForward, next, stopThinking, suggest, takeBack } from "./turns.js
 
 const actions = {
   analyse: async () => {
-    game.analyses_on = !game.analyses_on;
-    if (game.analyses_on) next();
+    game.isAnalysing = !game.isAnalysing;
+    if (game.isAnalysing) next();
     else if (!Object.values(game.thinking).some(asked => asked.kind === "move")) await stopThinking();
     showStatus();
   },

@@ -25,14 +25,14 @@ export function showStatus() {
   const status = $("#status");
   if (status.textContent !== text || status.children.length !== stone.length) status.replaceChildren(...stone, text);
   else if (stone.length) status.firstChild.className = stone[0].className;
-  $("#legend").textContent = typeof position.turn === "number" && game.analyses_on ? LEGENDS[position.picture.kind] : "";
+  $("#legend").textContent = typeof position.turn === "number" && game.isAnalysing ? LEGENDS[position.picture.kind] : "";
   for (const side of ["a", "b"]) {
     const analysis = game.analyses[side];
     page.view.panels[side].state.textContent = game.thinking[side] ? "thinking" : !analysis ? ""
       : analysis.visits >= game.welcome.max_simulations ? "paused at its limit" : STATES[analysis.stats.stopped_by];
   }
   $("#move-now").hidden = !kinds.includes("move");
-  $("#analyse").setAttribute("aria-pressed", String(game.analyses_on));
+  $("#analyse").setAttribute("aria-pressed", String(game.isAnalysing));
   $("#back").disabled = !position.moves.length;
   $("#forward").disabled = !game.future.length;
   $("#suggest").disabled = position.turn === "over" || kinds.includes("move");

@@ -99,7 +99,7 @@ export function next() {
   showStatus();
 }
 
-const analysingSides = () => game.analyses_on ? (page.controls.compares ? ["a", "b"] : ["a"]) : [];
+const analysingSides = () => game.isAnalysing ? (page.controls.compares ? ["a", "b"] : ["a"]) : [];
 
 async function think(side, kind) {
   const turn = game.turn;
