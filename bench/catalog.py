@@ -126,12 +126,12 @@ def _has_gpu() -> bool:
 
 NEEDS: Mapping[str, tuple[Callable[[], bool], str]] = {
     "two cores": (lambda: num_cores() > 1, "there is one core only"),
-    "torch": (_module("torch"), 'pip install "windrow[torch]"'),
-    "safetensors": (_module("safetensors"), 'pip install "windrow[train]"'),
-    "numba": (_module("numba"), 'pip install "windrow[numba]"'),
-    "OpenSpiel": (_module("pyspiel"), 'pip install "windrow[openspiel]"'),
-    "Ray": (_module("ray"), 'pip install "windrow[ray]"'),
-    "FastAPI": (_module("fastapi"), 'pip install "windrow[web]"'),
+    "torch": (_module("torch"), 'pip install ".[torch]" in the checkout'),
+    "safetensors": (_module("safetensors"), 'pip install ".[train]" in the checkout'),
+    "numba": (_module("numba"), 'pip install ".[numba]" in the checkout'),
+    "OpenSpiel": (_module("pyspiel"), 'pip install ".[openspiel]" in the checkout'),
+    "Ray": (_module("ray"), 'pip install ".[ray]" in the checkout'),
+    "FastAPI": (_module("fastapi"), 'pip install ".[web]" in the checkout'),
     "a GPU": (_has_gpu, "torch finds no CUDA device"),
     "a checkout": (GAMES_IN_PYTHON.is_dir, "examples/ is not in the wheel: run it in a clone of the repository"),
     "the peers": (lambda: peers_python() is not None, "make bench-peers installs them, in a clone of the repository"),

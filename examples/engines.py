@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compare(game, state, windrow.evaluators.RolloutEvaluator(), options, show_moves=True)
     network = make_network(game)
     if network is None:
-        print(f'{LEGEND}\n\nNo network: PyTorch is not installed (pip install "windrow[torch]").')
+        print(f'{LEGEND}\n\nNo network: PyTorch is not installed (pip install ".[torch]" in the checkout).')
         return 0
     print("\n\nA small network with random weights as evaluator: only the speed means something")
     compare(game, state, windrow.evaluators.TorchEvaluator(network, "cpu"), options, show_moves=False)

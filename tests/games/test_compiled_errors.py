@@ -183,5 +183,5 @@ def test_only_classes_are_compiled() -> None:
 
 def test_without_numba_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "windrow\[numba\]"'):
+    with pytest.raises(MissingExtraError, match=r'needs numba: pip install "numba.*windrow.s extra "numba"'):
         Race(goal=5)

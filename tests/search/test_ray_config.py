@@ -60,7 +60,7 @@ def test_impossible_settings(settings: dict[str, Any], match: str) -> None:
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "windrow\[ray\]"'):
+    with pytest.raises(MissingExtraError, match=r'needs Ray: pip install "ray.*windrow.s extra "ray"'):
         Search(GAME, UniformEvaluator(), SearchConfig(engine="ray"))
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from windrow.errors import how_to_install
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code: 0 done, 1 an error, 2 wrong usage, 130 interrupted."""
@@ -15,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         package = (error.name or "").partition(".")[0]
         if package not in ("typer", "rich"):
             raise
-        print(f'the windrow command needs {package}: pip install "windrow[cli]"', file=sys.stderr)
+        print(f"the windrow command needs {package}: {how_to_install('cli')}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from windrow.errors import MissingExtraError
+from windrow.errors import MissingExtraError, how_to_install
 from windrow.evaluators.cache import CacheStats, CachingEvaluator, PredictionCache
 from windrow.evaluators.function import FunctionEvaluator, from_function
 from windrow.evaluators.hashing import HashEvaluator
@@ -78,4 +78,4 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if not package or error.name != package:
             raise
-        raise MissingExtraError(f'{name} needs {_SPELLED[package]}: pip install "windrow[{extra}]"') from error
+        raise MissingExtraError(f"{name} needs {_SPELLED[package]}: {how_to_install(extra)}") from error

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from windrow.errors import GameError, MissingExtraError
+from windrow.errors import GameError, MissingExtraError, how_to_install
 from windrow.games.compiled_source import FrozenMethods, title
 from windrow.games.compiled_wrappers import (
     Facts,
@@ -87,9 +87,7 @@ def _import_numba(label: str) -> Any:
     try:
         numba: Any = import_module("numba")
     except ImportError as error:
-        raise MissingExtraError(
-            f'{label} is a compiled game, which needs numba: pip install "windrow[numba]"'
-        ) from error
+        raise MissingExtraError(f"{label} is a compiled game, which needs numba: {how_to_install('numba')}") from error
     if numba.config.DISABLE_JIT:
         raise GameError(f"{label} cannot be compiled while NUMBA_DISABLE_JIT is set")
     return numba

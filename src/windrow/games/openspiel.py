@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError
+from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError, how_to_install
 from windrow.games.openspiel_names import ActionNames
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape
 from windrow.games.spelling import explain_unknown
@@ -236,7 +236,7 @@ def _load_pyspiel() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "pyspiel":
             raise
-        raise MissingExtraError('games of OpenSpiel need open_spiel: pip install "windrow[openspiel]"') from error
+        raise MissingExtraError(f"games of OpenSpiel need open_spiel: {how_to_install('openspiel')}") from error
 
 
 def _load_game(pyspiel: Any, text: str, parameters: Mapping[str, int | float | str | bool]) -> Any:

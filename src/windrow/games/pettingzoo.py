@@ -27,7 +27,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from windrow.errors import GameError, MissingExtraError
+from windrow.errors import GameError, MissingExtraError, how_to_install
 from windrow.games.protocol import TERMINAL, FloatArray, Shape
 from windrow.games.spelling import explain_unknown
 
@@ -301,7 +301,7 @@ def _find(name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pettingzoo":
             raise
-        raise MissingExtraError('environments need PettingZoo: pip install "windrow[pettingzoo]"') from error
+        raise MissingExtraError(f"environments need PettingZoo: {how_to_install('pettingzoo')}") from error
     known = [found.name for found in pkgutil.iter_modules(classic.__path__) if "_v" in found.name]
     if name not in known:
         raise GameError(f"PettingZoo has no {name!r}. {explain_unknown(name, known, what='classic environments')}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from windrow.errors import ConfigError, MissingExtraError
+from windrow.errors import ConfigError, MissingExtraError, how_to_install
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def load_ray() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise MissingExtraError('the Ray engine needs Ray: pip install "windrow[ray]"') from error
+        raise MissingExtraError(f"the Ray engine needs Ray: {how_to_install('ray')}") from error
     return ray
 
 

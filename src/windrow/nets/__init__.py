@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from windrow.errors import MissingExtraError
+from windrow.errors import MissingExtraError, how_to_install
 
 if TYPE_CHECKING:
     from windrow.nets.folding import fold
@@ -30,4 +30,4 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise MissingExtraError(f'windrow.nets.{name} needs PyTorch: pip install "windrow[torch]"') from error
+        raise MissingExtraError(f"windrow.nets.{name} needs PyTorch: {how_to_install('torch')}") from error

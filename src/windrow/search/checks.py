@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError
+from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError, how_to_install
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import PythonGame
@@ -57,7 +57,7 @@ def check_tensor(config: SearchConfig, game: CoreGame, *, has_cache: bool) -> No
     try:
         from windrow.tensor.forest import check_facade, sibling_of
     except ModuleNotFoundError as error:
-        raise MissingExtraError('the tensor engine needs PyTorch: pip install "windrow[torch]"') from error
+        raise MissingExtraError(f"the tensor engine needs PyTorch: {how_to_install('torch')}") from error
     check_facade(config, has_cache=has_cache)
     sibling_of(game)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from windrow.errors import MissingExtraError
+from windrow.errors import MissingExtraError, how_to_install
 
 if TYPE_CHECKING:
     from windrow.train.checkpoint import (
@@ -112,5 +112,5 @@ def __getattr__(name: str) -> Any:
         if error.name not in _SPELLED:
             raise
         raise MissingExtraError(
-            f'windrow.train.{name} needs {_SPELLED[error.name]}: pip install "windrow[train]"'
+            f"windrow.train.{name} needs {_SPELLED[error.name]}: {how_to_install('train')}"
         ) from error

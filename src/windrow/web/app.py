@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from windrow.errors import MissingExtraError
+from windrow.errors import MissingExtraError, how_to_install
 from windrow.web.access import Access
 from windrow.web.guard import App, Guard
 from windrow.web.limits import Counter, Limits
@@ -78,7 +78,7 @@ def make_app(
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtraError:
     """What to say where the extra is not installed."""
-    return MissingExtraError(f'the page needs {error.name}: pip install "windrow[web]"')
+    return MissingExtraError(f"the page needs {error.name}: {how_to_install('web')}")
 
 
 def read_files(page: str) -> dict[str, tuple[bytes, str]]:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from windrow.errors import ConfigError, EvaluatorError, MissingExtraError
+from windrow.errors import ConfigError, EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.games.spelling import explain_unknown
 
@@ -48,7 +48,7 @@ class Backend:
         """Why this machine cannot run it, and what to do about that; None if it can."""
         absent = [package for package in self.packages if not is_installed(package)]
         if absent:
-            return f'{" and ".join(absent)} not installed: pip install "windrow[{self.extra}]"'
+            return f"{' and '.join(absent)} not installed: {how_to_install(self.extra)}"
         probe = _PROBES.get(self.name)
         return probe() if probe is not None else None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from windrow.errors import EvaluatorError, MissingExtraError
+from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.agreement import Agreement, compare
 from windrow.evaluators.backends.catalog import BACKENDS, Backend, cpu_has_bf16
@@ -204,7 +204,7 @@ def _standard(network: Network) -> Backend:
     for name in names:
         if BACKENDS[name].missing() is None:
             return BACKENDS[name]
-    raise MissingExtraError(f'{network.label} needs a runtime: pip install "windrow[onnx]"')
+    raise MissingExtraError(f"{network.label} needs a runtime: {how_to_install('onnx')}")
 
 
 def _time_in_turn(calls: dict[str, Callable[[], object]]) -> dict[str, float]:

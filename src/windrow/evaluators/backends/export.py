@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from windrow.errors import EvaluatorError, MissingExtraError
+from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends.catalog import is_installed
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def export_onnx(module: Any, inputs: tuple[Input, ...], *, label: str) -> bytes:
     """
     absent = [package for package in ("onnx", "onnxscript") if not is_installed(package)]
     if absent:
-        raise MissingExtraError(f'exporting a module needs {" and ".join(absent)}: pip install "windrow[onnx]"')
+        raise MissingExtraError(f"exporting a module needs {' and '.join(absent)}: {how_to_install('onnx')}")
     if any(dim is None for part in inputs for dim in part.shape):  # only files leave dimensions open
         raise EvaluatorError(f"{label} cannot be exported: the shape of its inputs is not known, pass game=...")
     examples = {part.name: torch.zeros((_NUM_EXAMPLE_ROWS, *(dim or 1 for dim in part.shape))) for part in inputs}

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from windrow.errors import EvaluatorError, MissingExtraError
+from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends.catalog import is_installed
 from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.evaluators.backends.runner import Weights
@@ -190,7 +190,7 @@ def copy_module(module: Any) -> Any:
 def read_onnx(location: bytes | str, *, label: str) -> Any:
     """The model as the `onnx` package has it, with weights that lie beside the file."""
     if not is_installed("onnx"):
-        raise MissingExtraError(f'the weights of {label} need onnx: pip install "windrow[onnx]"')
+        raise MissingExtraError(f"the weights of {label} need onnx: {how_to_install('onnx')}")
     onnx: Any = import_module("onnx")
     return onnx.load(location) if isinstance(location, str) else onnx.load_from_string(location)
 
@@ -221,7 +221,7 @@ def _read_module(module: Any, inputs: tuple[Input, ...] | None, label: str) -> N
 def _read_program(path: Path, inputs: tuple[Input, ...] | None) -> Network:
     """A program saved by `torch.export.save`."""
     if not is_installed("torch"):
-        raise MissingExtraError(f'{path} needs PyTorch: pip install "windrow[torch]"')
+        raise MissingExtraError(f"{path} needs PyTorch: {how_to_install('torch')}")
     torch: Any = import_module("torch")
     try:
         program = torch.export.load(path)
@@ -278,7 +278,7 @@ def _onnx_inputs(path: Path) -> list[Input]:
         raise
     except Exception as error:
         raise EvaluatorError(f"{path} is not an ONNX file that can be read: {error}") from error
-    raise MissingExtraError(f'{path} needs a runtime: pip install "windrow[onnx]" or pip install "windrow[openvino]"')
+    raise MissingExtraError(f"{path} needs a runtime: {how_to_install('onnx')} or {how_to_install('openvino')}")
 
 
 def _open_batch(part: Input, path: Path) -> Input:
