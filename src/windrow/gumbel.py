@@ -6,6 +6,7 @@ float64, operations in the order written.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,17 @@ from windrow.config import SearchConfig
 from windrow.numerics import Purpose, Stream, exp64, log64
 
 _LOG_OF_NOTHING = -64.0
+
+
+def warn_of_equal_games(search: SearchConfig) -> None:
+    """Warn whoever makes self-play with a Gumbel root that draws nothing."""
+    if search.root == "gumbel" and search.gumbel_scale == 0.0:
+        warnings.warn(
+            'root="gumbel" with gumbel_scale=0, which is the default, draws nothing: games that begin alike go on '
+            "alike, so that without random openings or chance one game is played over and over. For self-play set "
+            "gumbel_scale=1",
+            stacklevel=3,
+        )
 
 
 def halving_levels(num_considered: int, num_simulations: int) -> list[int]:

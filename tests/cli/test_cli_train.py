@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,17 @@ def test_selfplay_counts_and_keeps_games() -> None:
     assert document["games"] >= 20 and len(document["shown"]) == 2
     assert document["nn_positions"] > 20 * document["nn_batches"] * 0.8
     assert len(GameLog.read("games.log")) == 20
-    code, out, _ = run("selfplay", "tictactoe", "-e", "rollout", "--games", "3", "--set", "root=gumbel")
+    code, out, _ = run("selfplay", "tictactoe", "-e", "rollout", "--games", "3")
     assert code == 0 and "batches" in out
+
+
+def test_selfplay_of_a_gumbel_root_has_noise() -> None:
+    arguments = ("selfplay", "connect4", "-e", "uniform", "--games", "8", "--sims", "8", "--set", "root=gumbel")
+    assert run_json(*arguments)["repeated_games"] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, out, err = run(*arguments, "--set", "gumbel_scale=0", "--slots", "4", "--json")
+    assert code == 0 and json.loads(out)["repeated_games"] >= 7 and "set gumbel_scale=1" in " ".join(err.split())
 
 
 def test_selfplay_says_what_is_wrong() -> None:

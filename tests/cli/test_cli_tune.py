@@ -27,6 +27,7 @@ def test_it_prints_a_table_and_writes_a_config(tmp_path: Path, monkeypatch: pyte
     code, out, err = tune_tictactoe("--sims", "16", "--max-trees", "16", "--engine", "vectorized")
     assert code == 0, err
     assert "adjusted/s" in out and "Choice: vectorized" in out and "tictactoe-tuned.toml" in out
+    assert "give it to search, selfplay, profile or train" in out
     sections = read_file("tictactoe-tuned.toml")
     assert sections["game"] == "tictactoe" and sections["search"]["engine"] == "vectorized"
     assert 1 <= sections["selfplay"]["num_slots"] <= 16
@@ -94,7 +95,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_search_takes_the_file_and_flags_go_before(config: Path) -> None:
+def test_search_takes_the_file_and_flags_override_it(config: Path) -> None:
     found = run_json("search", "tictactoe", "--config", str(config))
     assert found["config"]["leaves_per_tree"] == 3 and found["stats"]["simulations"] == 30
     assert found["stats"]["engine"] == "batched"
@@ -118,6 +119,25 @@ def test_selfplay_and_train_take_it(config: Path, tmp_path: Path, monkeypatch: p
 def test_profile_takes_it(config: Path) -> None:
     found = run_json("profile", "tictactoe", "-e", "uniform", "--trees", "4", "--config", str(config))
     assert found["config"]["leaves_per_tree"] == 3
+
+
+def test_a_choice_on_the_device_says_which_commands_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = tune_tictactoe("--sims", "4", "--positions", "2", "--engine", "tensor")
+    assert code == 0, err
+    assert "give it to search or train as --config; selfplay and profile have no tensor engine" in " ".join(out.split())
+
+
+def test_commands_without_the_tensor_engine_say_where_it_is(config: Path) -> None:
+    config.write_text('[search]\nengine = "tensor"\nleaves_per_tree = 1\n')
+    for command, where in (("selfplay", "windrow train GAME --engine tensor"), ("profile", "windrow bench engines")):
+        code, out, err = run(command, "tictactoe", "-e", "uniform", "--config", str(config))
+        said = " ".join(err.split())
+        assert (code, out) == (1, "") and where in said and "--engine vectorized" in said
+        assert "tensor" in " ".join(run(command, "--help")[1].split())
+    assert run_json(
+        "selfplay", "tictactoe", "-e", "uniform", "--games", "2", "--config", str(config), "--engine", "auto"
+    )
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,11 @@ def test_cluster_config() -> None:
     types = config["available_node_types"]
     assert config["head_node_type"] in types and types["head"]["resources"]["CPU"] == 0
     assert config["max_workers"] == sum(kind["max_workers"] for kind in types.values())
-    assert any("windrow[" in command and "ray[" in command for command in config["setup_commands"])
+    (installing,) = config["setup_commands"]
+    # By its file, with its extras: by its name pip would find another project.
+    wheels = next(iter(config["file_mounts"]))
+    assert f"{wheels}/windrow-*.whl)[train,ray,onnx]" in installing and "ray[" in installing
+    assert not re.search(r"[\s\"']windrow\b", installing)
     assert any("ray start --head" in command for command in config["head_start_ray_commands"])
     command = re.search(r"windrow train.*?--run \S+", text, re.DOTALL)
     assert command is not None
@@ -79,6 +83,10 @@ def test_kuberay_manifests() -> None:
     assert {mount["name"] for mount in head["containers"][0]["volumeMounts"]} == {
         place["name"] for place in head["volumes"]
     }
+    claim = read("runs-claim.yaml")
+    assert (claim["apiVersion"], claim["kind"]) == ("v1", "PersistentVolumeClaim")
+    claims = [place["persistentVolumeClaim"]["claimName"] for place in head["volumes"] if "emptyDir" not in place]
+    assert claims == [claim["metadata"]["name"]]
     assert "/runs/" in job["spec"]["entrypoint"] and "/runs" in [
         m["mountPath"] for m in head["containers"][0]["volumeMounts"]
     ]

@@ -124,6 +124,9 @@ def test_metrics_and_event_files(tmp_path: Path):
     assert lines[-1]["games"] == 72
     assert lines[-1]["policy_lag"] <= 2  # a game began at most that many updates ago
     assert list((folder / "tensorboard").glob("events*"))
+    page = (Path(__file__).parent.parent.parent / "docs" / "train.md").read_text(encoding="utf-8")
+    described = page[page.index("### Metrics") : page.index("## Self-play")]
+    assert not [name for name in lines[-1] if f"`{name}`" not in described]
 
 
 def test_learning_is_bounded_by_what_was_played(tmp_path: Path):

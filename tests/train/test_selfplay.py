@@ -10,7 +10,7 @@ import pytest
 from windrow import TERMINAL, ConfigError, EvaluatorError, PredictionCache, Search, SearchConfig, evaluators, make_game
 from windrow.evaluators import HashEvaluator
 from windrow.games.native import State
-from windrow.train import GameRecord, SelfPlay, SelfPlayConfig
+from windrow.train import GameRecord, RayConfig, SelfPlay, SelfPlayConfig
 from windrow.train.resignation import Resignation, Watch
 
 PUCT = SearchConfig(num_simulations=20, dirichlet_fraction=0.25)
@@ -147,6 +147,18 @@ def test_temperature_zero_repeats_itself_and_that_is_noticed():
     assert varied.stats.repeated_games == 0
 
 
+def test_a_gumbel_root_without_noise_is_warned_of():
+    """It is the default of a search that is to play its best, and no way to play against itself."""
+    quiet = GUMBEL.replace(gumbel_scale=0.0)
+    with pytest.warns(UserWarning, match="one game is played over and over.* set gumbel_scale=1") as caught:
+        selfplay = player(quiet)
+    assert len(caught) == 1
+    games = {tuple(record.actions.tolist()) for record in selfplay.play(8, refill=False)}
+    assert len(games) == 1 and selfplay.stats.repeated_games == 7
+    selfplay = player(GUMBEL)  # warnings are errors here
+    assert len({tuple(record.actions.tolist()) for record in selfplay.play(8, refill=False)}) == 8
+
+
 def test_a_longest_game_is_a_draw():
     records = list(player(max_plies=5).play(10))
     assert all(len(record.actions) <= 5 for record in records)
@@ -227,6 +239,10 @@ def test_bad_settings():
         player(SearchConfig(num_simulations=None, time_limit_s=1.0))
     with pytest.raises(ConfigError, match="many trees at once"):
         player(SearchConfig(engine="sequential"))
+    with pytest.raises(ConfigError, match=r"windrow train GAME --engine tensor.*TensorSelfPlay.*engine=\"vectorized\""):
+        player(SearchConfig(engine="tensor"))
+    with pytest.raises(ConfigError, match="set engine=\"ray\", not 'auto'"):
+        SelfPlay(make_game("connect4"), HashEvaluator(3), PUCT, ray=RayConfig())
     with pytest.raises(ConfigError, match="resign_check_fraction"):
         player(resign_below=-0.9, resign_check_fraction=0.0)
     with pytest.raises(ConfigError, match=r"no setting 'num_slot'.*num_slots"):

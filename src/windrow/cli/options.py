@@ -72,6 +72,21 @@ def _paths(incomplete: str) -> Iterator[str]:
 
 # --- Options ------------------------------------------------------------------------------------------------------
 
+
+def engine_option(*names: str, note: str = "") -> Any:
+    """The option `--engine` of a command that takes these engines; its help lists them, and the note after them."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return typer.Option(
+        "--engine",
+        help=f"{', '.join(names[:-1])} or {names[-1]}{note}.",
+        autocompletion=complete,
+        rich_help_panel="Search",
+    )
+
+
 GameArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -84,15 +99,6 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one J
 SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Key of all random numbers.", min=0)]
 SimsOption: TypeAlias = Annotated[
     int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")
-]
-EngineOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        help="auto, sequential, batched, vectorized, multiprocess or ray.",
-        autocompletion=complete_engine,
-        rich_help_panel="Search",
-    ),
 ]
 CPuctOption: TypeAlias = Annotated[
     float | None, typer.Option("--c-puct", help="Weight of the prior and of doubt.", rich_help_panel="Search")
@@ -126,7 +132,8 @@ ConfigOption: TypeAlias = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Settings from a TOML or JSON file, such as [cyan]windrow tune[/cyan] writes; flags and --set go before.",
+        help="Settings from a TOML or JSON file, such as [cyan]windrow tune[/cyan] writes; "
+        "flags and --set override the file.",
         rich_help_panel="Search",
     ),
 ]
@@ -167,7 +174,7 @@ BackendOption: TypeAlias = Annotated[
 
 
 def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags: Any) -> dict[str, Any]:
-    """The settings of `--set` and of flags of their own, those that were given; a flag goes before `--set`.
+    """The settings of `--set` and of flags of their own, those that were given; a flag overrides `--set`.
 
     Args:
         pairs: texts `key=value`.

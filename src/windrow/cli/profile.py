@@ -12,7 +12,6 @@ from windrow.cli.measure import profile_search
 from windrow.cli.options import (
     BackendOption,
     ConfigOption,
-    EngineOption,
     GameArgument,
     JsonOption,
     LeavesOption,
@@ -23,6 +22,7 @@ from windrow.cli.options import (
     SimsOption,
     ThreadsOption,
     WorkersOption,
+    engine_option,
     examples,
     search_config,
     with_file,
@@ -57,7 +57,10 @@ def profile(
     evaluator: NetworkEvaluatorOption = "resnet",
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: SimsOption = 64,
-    engine: EngineOption = None,
+    engine: Annotated[
+        str | None,
+        engine_option("auto", "sequential", "batched", "vectorized", "multiprocess", "ray", note="; not tensor"),
+    ] = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
     threads: ThreadsOption = None,
@@ -82,8 +85,8 @@ def profile(
     )
     if config.engine == "tensor":
         raise ConfigError(
-            "on the device tree and network are one graph, with no stages to time here: windrow bench engines --engine "
-            "tensor compares it with the network alone"
+            "on the device tree and network are one graph, with no stages to time: windrow bench engines --engine "
+            "tensor compares it with the network alone. To profile another engine, give --engine vectorized here"
         )
     batch = trees * (config.leaves_per_tree or 1)
     if config.engine == "ray":

@@ -14,7 +14,6 @@ from windrow.cli.options import (
     BackendOption,
     ConfigOption,
     CPuctOption,
-    EngineOption,
     EvaluatorOption,
     GameArgument,
     JsonOption,
@@ -25,6 +24,7 @@ from windrow.cli.options import (
     SimsOption,
     ThreadsOption,
     WorkersOption,
+    engine_option,
     examples,
     search_config,
     with_file,
@@ -67,7 +67,10 @@ def search(
             "--time", help="Seconds after which to stop; without --sims the only limit.", rich_help_panel="Search"
         ),
     ] = None,
-    engine: EngineOption = None,
+    engine: Annotated[
+        str | None,
+        engine_option("auto", "sequential", "batched", "vectorized", "multiprocess", "tensor", "ray"),
+    ] = None,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,

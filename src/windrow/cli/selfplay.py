@@ -13,12 +13,12 @@ from windrow.cli.evaluation import NamedEvaluator, folded_network, make_evaluato
 from windrow.cli.options import (
     BackendOption,
     ConfigOption,
-    EngineOption,
     GameArgument,
     JsonOption,
     NetworkEvaluatorOption,
     SeedOption,
     WorkersOption,
+    engine_option,
     examples,
     file_settings,
     read_settings,
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
             "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
             "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
             "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
-            "windrow selfplay connect4 --set root=gumbel --set gumbel_scale=1 --set dirichlet_fraction=0 --json",
+            "windrow selfplay connect4 --set root=gumbel --json # few simulations; its noise is gumbel_scale, 1 here",
         )
     )(selfplay)
 
@@ -53,7 +53,10 @@ def selfplay(
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the games to this file.")] = None,
     show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
-    engine: EngineOption = None,
+    engine: Annotated[
+        str | None,
+        engine_option("auto", "vectorized", "multiprocess", "ray", note="; not tensor"),
+    ] = None,
     workers: WorkersOption = None,
     actors: ActorsOption = None,
     address: AddressOption = None,
@@ -95,12 +98,12 @@ def selfplay(
     given = {**of_file[0], **of_file[1], **given}
     ray_config = RayConfig(**{key: given.pop(key) for key in RayConfig.setting_names() if key in given})
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
-    noise = {} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
+    noise = {"gumbel_scale": 1.0} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
     settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
     search = SearchConfig(**settings_of_search)
-    make, options = (_make_portable, {"ray": ray_config}) if search.engine == "ray" else (make_evaluator, {})
+    make, cluster = (_make_portable, ray_config) if search.engine == "ray" else (make_evaluator, None)
     named = make(rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True)
-    player = SelfPlay(rules, named.evaluator, search, play_config, **options)
+    player = SelfPlay(rules, named.evaluator, search, play_config, ray=cluster)
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
     try:

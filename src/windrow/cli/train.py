@@ -91,7 +91,7 @@ def train(
 ) -> None:
     """Train a network by self-play: play, learn, save a checkpoint, again and again.
 
-    Stop it with Ctrl-C, or kill it: `--resume` goes on, and only the games in progress are lost.
+    Stop it with Ctrl-C, or kill it: `--resume` goes on from the last checkpoint, with the games that have ended.
     """
     if (config is None) == (resume is None):
         raise ConfigError("name a game or a config to begin, or --resume a run to go on: one of the two")

@@ -114,7 +114,14 @@ def tune_command(
         return
     _print(found, evaluator, top)
     if path is not None:
-        stdout().print(f"\nWritten to [bold]{path}[/bold]: give it to search, selfplay, profile or train as --config.")
+        stdout().print(f"\nWritten to [bold]{path}[/bold]: {_takers(found.choice.candidate.engine)}")
+
+
+def _takers(engine: str) -> str:
+    """Which commands take the file of a choice."""
+    if engine == "tensor":
+        return "give it to search or train as --config; selfplay and profile have no tensor engine."
+    return "give it to search, selfplay, profile or train as --config."
 
 
 def _network(game: CoreGame, text: str, backend: str) -> Any:

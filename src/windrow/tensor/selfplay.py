@@ -18,6 +18,7 @@ from torch import Tensor
 
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
+from windrow.gumbel import warn_of_equal_games
 from windrow.tensor.chance import pass_chance
 from windrow.tensor.game import TensorGame, choose
 from windrow.tensor.network import Evaluator
@@ -68,6 +69,7 @@ class TensorSelfPlay:
     ) -> None:
         if search.num_simulations is None:
             raise ConfigError("self-play counts simulations: set num_simulations")
+        warn_of_equal_games(search)
         self.game, self.replay, self.num_slots = game, replay, replay.num_slots
         self.num_simulations: int = search.num_simulations
         self._temperature, self._late_temperature = search.temperature, late_temperature

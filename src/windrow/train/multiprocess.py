@@ -26,6 +26,7 @@ from windrow.search.forest import memory_for_trees
 from windrow.search.plan import make_plan
 from windrow.search.remote_forest import make_pool
 from windrow.train.multiprocess_worker import Assignment
+from windrow.train.ray_config import RayConfig
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
 from windrow.train.selfplay import SelfPlay, settle
@@ -55,6 +56,7 @@ class MultiprocessSelfPlay(SelfPlay):
         next_game: int = 0,
         first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
+        ray: RayConfig | None = None,
     ) -> None:
         self.game, self.config = game, config = settle(game, search, config)
         if cache is not None:

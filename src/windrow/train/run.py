@@ -12,8 +12,8 @@ The folder holds
     metrics.jsonl    one line per iteration
     tensorboard/     the same for TensorBoard
 
-What was learned from is read back from the games, so a checkpoint is small, and after a kill only the games that were
-in progress are lost.
+What was learned from is read back from the games, so a checkpoint is small. After a kill the games in progress are
+lost, and what was learned since the last checkpoint; the games that ended since are kept.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class IterationReport:
 
 
 Event = Callable[[str, dict[str, float]], None]
-"""Called often during an iteration: ("games" | "steps", what is known)."""
+"""Called often during an iteration: ("games", ...) after each game, ("steps", ...) after each step of the learner. See
+`TrainingRun.iterations`."""
 
 
 class TrainingRun:
@@ -134,7 +135,7 @@ class TrainingRun:
             next_game=counters.next_game,
             first_version=counters.iteration,
             resign_margins=counters.resign_margins,
-            **({"ray": config.ray} if config.search.engine == "ray" else {}),
+            ray=config.ray if config.search.engine == "ray" else None,
         )
         self._strength = make_strength_test(self.game, self.evaluator) if config.evaluate_every else None
         self._stop_requested = False
@@ -187,7 +188,13 @@ class TrainingRun:
         self._stop_requested = True
 
     def iterations(self, on_event: Event | None = None) -> Iterator[IterationReport]:
-        """Iterate until a limit is reached or `stop` is called."""
+        """Iterate until a limit is reached or `stop` is called; yields a report after each iteration.
+
+        Args:
+            on_event: called during an iteration, after each game with ("games", {"done": games of this iteration so
+                far, "of": games wanted}), and after each step of the learner with ("steps", {"done": steps so far,
+                "of": steps to take, "loss": the step's}). With `overlap` the second kind comes from another thread.
+        """
         while not self.is_over and not self._stop_requested:
             self.counters.iteration += 1
             try:

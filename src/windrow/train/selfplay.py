@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, Rows, State
 from windrow.games.protocol import CHANCE, TERMINAL, Game
 from windrow.games.python_game import as_core_game
+from windrow.gumbel import warn_of_equal_games
 from windrow.inference.port import EvaluatorPort
 from windrow.numerics import Purpose, Stream, uniforms
 from windrow.search.checks import check_apply
@@ -35,6 +36,7 @@ from windrow.search.engine import Session
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.plan import make_plan
 from windrow.search.vectorized import run_vectorized
+from windrow.train.ray_config import RayConfig
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation, Watch
 from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
@@ -42,6 +44,7 @@ from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 __all__ = ["SelfPlay", "SelfPlayConfig", "SelfPlayStats"]
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
+_Kind = TypeVar("_Kind", bound="SelfPlay")
 
 _MAX_REMEMBERED_GAMES = 1 << 18
 
@@ -71,28 +74,52 @@ class SelfPlay:
     Games are numbered from `next_game` on, and a game's number is the key of all its random numbers: with an evaluator
     that answers the same to the same batches, the same games are played whatever came before.
 
+    `search.engine` says where they are played: "vectorized" (or "auto") in this process, "multiprocess" in worker
+    processes, "ray" on a cluster.
+
     Args:
         game: the rules.
-        evaluator: priors and values; its weights may be updated between two games that `play` gives.
-        search: how moves are searched: budget, noise or `root="gumbel"`, temperature, seed.
-        config: how games are played.
-        cache: evaluations to use again; None for one of its own if `search.cache_memory` asks for it.
+        evaluator: priors and values; its weights may be updated between two games that `play` gives. For
+            `engine="ray"` a network is given as `PortableNetwork`.
+        search: how moves are searched: budget, noise or `root="gumbel"`, temperature, seed. A Gumbel root needs
+            `gumbel_scale=1` here: without it games that begin alike go on alike.
+        config: how games are played; None for the defaults.
+        cache: evaluations to use again; None for one of its own if `search.cache_memory` asks for it. Workers take no
+            cache: `search.cache_memory` is divided among them.
         next_game: the number of the next game to start.
         first_version: what records call the weights that the evaluator has now; updates count from there.
         resign_margins: `resignation.margins` of an earlier run, to go on from.
+        ray: where on a cluster everything goes; for `engine="ray"` alone.
+
+    Raises:
+        ConfigError: the settings cannot be followed; the message says which.
     """
 
-    def __new__(cls, game: CoreGame | Game, evaluator: object, search: SearchConfig, *args: Any, **kwargs: Any) -> Any:
+    def __new__(
+        cls: type[_Kind],
+        game: CoreGame | Game,
+        evaluator: object,
+        search: SearchConfig,
+        config: SelfPlayConfig | None = None,
+        *,
+        cache: PredictionCache | None = None,
+        next_game: int = 0,
+        first_version: int = 0,
+        resign_margins: tuple[float, ...] | list[float] = (),
+        ray: RayConfig | None = None,
+    ) -> _Kind:
         """With `engine="multiprocess"` or "ray", the one of `windrow.train.multiprocess` or `ray_selfplay`."""
-        if cls is SelfPlay and search.engine == "multiprocess":
-            from windrow.train.multiprocess import MultiprocessSelfPlay
-
-            return object.__new__(MultiprocessSelfPlay)
-        if cls is SelfPlay and search.engine == "ray":
-            from windrow.train.ray_selfplay import RaySelfPlay
-
-            return object.__new__(RaySelfPlay)
-        return object.__new__(cls)
+        if ray is not None and search.engine != "ray":
+            raise ConfigError(f'ray= says where on a cluster games are played: set engine="ray", not {search.engine!r}')
+        if cls is not SelfPlay:
+            return object.__new__(cls)
+        warn_of_equal_games(search)  # here, and not where workers make their own: they would all say it
+        kind: Any = cls
+        if search.engine == "multiprocess":
+            from windrow.train.multiprocess import MultiprocessSelfPlay as kind
+        if search.engine == "ray":
+            from windrow.train.ray_selfplay import RaySelfPlay as kind
+        return object.__new__(kind)
 
     def __init__(
         self,
@@ -105,10 +132,19 @@ class SelfPlay:
         next_game: int = 0,
         first_version: int = 0,
         resign_margins: tuple[float, ...] | list[float] = (),
+        ray: RayConfig | None = None,
     ) -> None:
         self.game, self.config = game, config = settle(game, search, config)
+        if search.engine == "tensor":
+            raise ConfigError(
+                "self-play on the device is part of `windrow train GAME --engine tensor` (TensorTraining) and of "
+                'windrow.tensor.TensorSelfPlay; here set engine="vectorized" (--engine vectorized)'
+            )
         if search.engine not in ("auto", "vectorized"):
-            raise ConfigError(f'self-play runs many trees at once: engine="vectorized", not {search.engine!r}')
+            raise ConfigError(
+                'self-play runs many trees at once: set engine="vectorized", "multiprocess" or "ray", '
+                f"not {search.engine!r}"
+            )
         self.search = search
         if cache is None and search.cache_memory:
             cache = PredictionCache(search.cache_memory)
