@@ -136,7 +136,14 @@ def mix_version(number: int, version: int) -> int:
 
 
 class CachingEvaluator(Evaluator):
-    """An evaluator that asks another one only about what it does not know, and about equal positions once."""
+    """An evaluator that asks another one only about what it does not know, and about equal positions once.
+
+    Args:
+        evaluator: the other one.
+        cache: where answers are kept; positions are known by their observations.
+        origin: whose answers they are in the cache, if that is another object than `evaluator`: the evaluator as it was
+            before `bind` made one for a game of it, so that all that are bound share what is known. None: `evaluator`.
+    """
 
     def __init__(self, evaluator: EvaluatorLike, cache: PredictionCache, *, origin: object = None) -> None:
         self._evaluator, self.cache = evaluator, cache
@@ -159,7 +166,10 @@ class CachingEvaluator(Evaluator):
         return CachingEvaluator(inner, self.cache, origin=self._origin)
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions, most of them perhaps from memory."""
+        """Evaluate K positions [K, ...], most of them perhaps from memory; blocks.
+
+        Logits [K, A], and values [K] in [-1, 1] for the player to move, or [K, players] with that player first.
+        """
         rows = np.ascontiguousarray(flatten_rows(observations))
         digests = b"".join(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
         keys = np.frombuffer(digests, np.uint64).reshape(len(rows), 2)

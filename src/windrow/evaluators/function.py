@@ -11,7 +11,14 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 
 
 class FunctionEvaluator(Evaluator):
-    """Calls a function with K observations, or with one at a time."""
+    """Calls a function with K observations, or with one at a time; made by `windrow.evaluators.from_function`.
+
+    Args:
+        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise
+            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move; where the game has
+            a value per player there are [K, players], or [players], the player to move first.
+        batched: whether `fn` takes many positions in one call.
+    """
 
     def __init__(self, fn: Callable[[Any], tuple[Any, Any]], *, batched: bool = False) -> None:
         self._fn, self._batched = fn, batched
@@ -20,7 +27,7 @@ class FunctionEvaluator(Evaluator):
         return f"<FunctionEvaluator of {getattr(self._fn, '__name__', self._fn)}>"
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Call the function."""
+        """Call the function for K positions [K, ...]: logits [K, A], values [K] or [K, players] as it gives them."""
         if self._batched:
             return self._fn(observations)
         answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
@@ -47,8 +54,8 @@ def from_function(fn: Callable[[Any], tuple[Any, Any]], batched: bool = False) -
     Args:
         fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise one position,
             `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move; with more than two
-            players there is one for each, the player to move first. The observations
-            are only valid during the call: copy what you keep.
+            players there is one for each, [K, players] or [players], the player to move first. The observations are
+            only valid during the call: copy what you keep.
         batched: whether `fn` takes many positions in one call, which is faster.
     """
     return FunctionEvaluator(fn, batched=batched)

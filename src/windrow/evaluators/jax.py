@@ -70,7 +70,11 @@ class JaxEvaluator(Evaluator):
         return memory[start : start + count].reshape(shape)
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Evaluate K positions: logits [K, A], values [K] or [K, 1]; blocks."""
+        """Evaluate K positions; blocks.
+
+        Logits [K, A], and values as the function gives them: [K] or [K, 1] for the player to move, or [K, players] with
+        that player first.
+        """
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> _Dispatched:
@@ -112,9 +116,11 @@ def from_jax(fn: Callable[..., tuple[Any, Any]], params: Any = None) -> JaxEvalu
     """An evaluator that calls a JAX function, compiled.
 
     Args:
-        fn: `fn(params, observations [K, ...]) -> (logits [K, A], values [K] or [K, 1])`, or `fn(observations)` without
-            params; pure, as `jax.jit` needs it. Several named observations are passed by name:
-            `fn(params, board=..., flat=...)`. Of Flax and Haiku, `network.apply` is such a function.
+        fn: `fn(params, observations [K, ...]) -> (logits [K, A], values)`, or `fn(observations)` without params; pure,
+            as `jax.jit` needs it. Values are [K] or [K, 1], in [-1, 1], for the player to move; where the game has a
+            value per player [K, players], the player to move first and the others in their order of play. Several
+            named observations are passed by name: `fn(params, board=..., flat=...)`. Of Flax and Haiku,
+            `network.apply` is such a function.
         params: what `fn` takes first, any tree of arrays; new ones go to the evaluator's `update`.
     """
     return JaxEvaluator(fn, params)

@@ -43,6 +43,10 @@ def load(
 ) -> NetworkEvaluator:
     """An evaluator that runs a network in the runtime that does it fastest here, or in the one asked for.
 
+    The network takes observations [K, ...] and gives logits [K, A] and values [K] or [K, 1], in [-1, 1], for the player
+    to move; where the game has a value per player values [K, players], the player to move first and the others in their
+    order of play.
+
     Args:
         source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it; or the path of an ONNX file, which
             needs no PyTorch, of a program saved by `torch.export.save` (.pt2), or of a checkpoint of windrow's: its

@@ -60,7 +60,11 @@ class NetworkEvaluator(Evaluator):
         return self._runner.allocate(shape)
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Evaluate K positions: logits [K, A], values [K] or [K, 1]; blocks. The arrays are the caller's."""
+        """Evaluate K positions; blocks. The arrays are the caller's.
+
+        Logits [K, A], and values as the network gives them: [K] or [K, 1] for the player to move, or [K, players] with
+        that player first.
+        """
         num_rows = count_rows(observations)
         logits, values = self._runner.run(self._arrange(observations, num_rows))
         return logits[:num_rows], values[:num_rows]

@@ -56,11 +56,22 @@ class EvaluatorLike(Protocol):
     """Whatever answers for positions given as observations: a search takes it, whether it is an `Evaluator` or not."""
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks."""
+        """Evaluate K positions; blocks.
+
+        Args:
+            observations: [K, *shape] float32, or a mapping of such arrays by name; valid during the call.
+
+        Returns:
+            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. Where the game has
+            a value per player, values [K, players]: the player to move first, then the others in their order of play.
+        """
         ...
 
     def submit(self, observations: Observations) -> Pending:
-        """Begin to evaluate K positions; blocks only if the evaluator is not asynchronous."""
+        """Begin to evaluate K positions [K, *shape]; blocks only if the evaluator is not asynchronous.
+
+        The observations are valid until `result` of what is returned has given what `evaluate` gives.
+        """
         ...
 
 
@@ -74,7 +85,15 @@ class Evaluator:
     """
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks."""
+        """Evaluate K positions; blocks. To be defined by the class.
+
+        Args:
+            observations: [K, *shape] float32, or a mapping of such arrays by name; valid during the call.
+
+        Returns:
+            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. Where the game has
+            a value per player, values [K, players]: the player to move first, then the others in their order of play.
+        """
         raise TypeError(f"{type(self).__name__} does not define evaluate")
 
     def submit(self, observations: Observations) -> Pending:

@@ -25,7 +25,10 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 class TorchEvaluator(Evaluator):
-    """Evaluates with `module(observations) -> (logits [K, A], values [K] or [K, 1])`.
+    """Evaluates with `module(observations [K, ...]) -> (logits [K, A], values)`.
+
+    Values are [K] or [K, 1], in [-1, 1], for the player to move. Where the game has a value per player they are
+    [K, players]: the player to move first, then the others in their order of play.
 
     A game with several named observations calls the module by name: `module(board=..., flat=...)`. The module runs in
     evaluation mode; one that is in training mode is put back afterwards.
@@ -87,7 +90,7 @@ class TorchEvaluator(Evaluator):
         return torch.empty(shape, dtype=torch.float32, pin_memory=self._stream is not None).numpy()
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks."""
+        """Evaluate K positions [K, ...]: logits [K, A], and values as the module gives them; blocks."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> Pending:

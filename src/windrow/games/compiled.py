@@ -250,7 +250,7 @@ def compile_game(
     folder (in NUMBA_CACHE_DIR, if that is set) and found there by the next process.
 
     Args:
-        rules: the class; the documentation of this module says what it needs.
+        rules: the class; `windrow.games.compiled` (in the reference under windrow.games) says what it needs.
         boundscheck: raise IndexError for an index outside an array, as Python does. Without it such an index reads or
             destroys other memory. Slower; for the time while a game is written.
         cache: whether to keep compiled code on disk.

@@ -70,7 +70,10 @@ class Game(Protocol):
         ...
 
     def returns(self, state: Any) -> Sequence[float]:
-        """One value in [-1, 1] per player, for a terminal state; those of two players sum to zero."""
+        """One value in [-1, 1] per player, for a terminal state.
+
+        Those of two players sum to zero, unless the game says `zero_sum = False`.
+        """
         ...
 
     def observe(self, state: Any) -> FloatArray | Mapping[str, FloatArray]:
@@ -83,7 +86,7 @@ class ListedChance(Protocol):
     """A game that can list what chance may do."""
 
     def chance_outcomes(self, state: Any) -> Sequence[tuple[int, float]]:
-        """Outcomes, ascending from 0 on, with their probabilities, which sum to 1."""
+        """Outcomes, whole numbers from 0 up, ascending, with their probabilities, which sum to 1."""
         ...
 
 

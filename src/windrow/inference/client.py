@@ -58,13 +58,14 @@ class _Block:
 
 
 class InferenceClient(Evaluator):
-    """Asks a server. Observations written into memory that `allocate` gave travel without being copied.
+    """An evaluator that asks a server.
 
-    Used from one thread at a time. `submit` raises `Halted` once the server has been told to stop.
+    Observations written into memory that `allocate` gave travel without being copied. Used from one thread at a time.
+    `submit` raises `Halted` once the server has been told to stop.
 
     Args:
         channel: the client's view of what it shares with the server.
-        model: which of the server's models answers.
+        model: which of the server's models answers; None for the first.
         pipeline: batches best out at once.
     """
 

@@ -165,7 +165,12 @@ class InferenceServer:
         return channel
 
     def connect(self, num_rows: int, model: str | None = None) -> InferenceClient:
-        """A client for a thread of this process; it must be closed."""
+        """A client for a thread of this process: an evaluator, which must be closed.
+
+        Args:
+            num_rows: most rows that it will have out at once.
+            model: the name of the model that it asks, as in `models`; None for the only one, or the first.
+        """
         channel = self.open_channel(num_rows)
         # With descriptors of its own: those of the server are closed while the client may wait.
         theirs = Channel.attach(channel.facts, [os.dup(fd) for fd in channel.fds])

@@ -52,7 +52,7 @@ class ServerStats:
 
 @dataclass(slots=True)
 class ClientStats:
-    """The same, of one client's requests."""
+    """What an inference server has done for one client, since the client was connected; all counts only grow."""
 
     requests: int = 0
     """Questions it asked."""

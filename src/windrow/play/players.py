@@ -86,6 +86,7 @@ class SearchPlayer:
         evaluator: priors and values.
         config: how to search. Its engine "auto" is taken as "vectorized": all positions together, one leaf of each at a
             time, which costs no strength.
+        name: what it is called in the tables and records of matches.
         temperature: of the first moves of a game, which are then drawn from the visits to the power of 1/temperature.
             0 always plays the best.
         temperature_plies: how many plies of a game these first moves are.
