@@ -12,8 +12,7 @@ import argparse
 from pathlib import Path
 
 from windrow import make_game
-from windrow.train.tensor_config import TensorOptions, tensor_config_for
-from windrow.train.tensor_run import TensorTraining
+from windrow.train import TensorOptions, TensorTraining, tensor_config_for
 
 
 def main() -> None:

@@ -221,9 +221,28 @@ def test_commands_that_do_not_exist_are_seen(line: str) -> None:
     assert complaint_about(line.split())
 
 
+def rows_without_a_header(text: str) -> list[str]:
+    """First rows of tables that have no line of dashes below them: they are shown as a paragraph full of bars."""
+    lines = ["", *FENCE.sub("", text).splitlines(), ""]
+    firsts = [at for at, line in enumerate(lines) if line.startswith("|") and not lines[at - 1].startswith("|")]
+    return [lines[at] for at in firsts if not re.fullmatch(r"\|(\s*:?-+:?\s*\|)+", lines[at + 1])]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_table_has_a_header(page: str) -> None:
+    assert not rows_without_a_header(read(page))
+
+
+def test_a_table_that_is_torn_is_seen() -> None:
+    whole = "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    assert not rows_without_a_header(f"text\n\n{whole}\n```text\n| no table |\n```\n")
+    assert rows_without_a_header(f"{whole}\n| 3 | 4 |\n") == ["| 3 | 4 |"]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_windrow_is_installed_from_its_source(page: str) -> None:
-    """Under its name an index has another project; only what is installed already may be given extras by it."""
+    """Under its name an index has another project."""
+    assert not re.search(r"pip install \"?windrow", read(page))
     for block in blocks_of(read(page)):
         if block.kind in ("console", "sh"):
             assert not re.search(r"pip install .*windrow(\[|\s|$)", block.code), f"line {block.line} of {page}"
