@@ -11,7 +11,7 @@ from cli_cases import run, run_json
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-OWN_GAME = Path(__file__).parents[1] / "tensor" / "nim_twice.py"
+OWN_GAME = Path(__file__).parents[1] / "tensor" / "nim_sibling.py"
 SMALL = (
     *("--games", "16", "--sims", "4", "--slots", "16", "--channels", "8", "--blocks", "1", "--batch-size", "16"),
     *("--set", "min_positions=64", "--set", "replay.max_positions=320", "--set", "learner.precision=f32"),

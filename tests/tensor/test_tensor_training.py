@@ -289,7 +289,7 @@ def test_other_games_train(tmp_path: Path, game: str, options: dict[str, Any]) -
     assert last.metrics["games"] > first.metrics["games"] >= 16
 
 
-OWN_GAME = Path(__file__).with_name("nim_twice.py")
+OWN_GAME = Path(__file__).with_name("nim_sibling.py")
 
 
 def test_a_game_of_ones_own_is_learned(tmp_path: Path) -> None:
