@@ -7,13 +7,13 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter, process_time, sleep
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -28,6 +28,15 @@ MIN_QUIET = 3
 
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+
+
+def together(machines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The facts of several runs; where they differ, each once."""
+    names = dict.fromkeys(name for machine in machines for name in machine)
+    return {
+        name: " and ".join(dict.fromkeys(str(machine[name]) for machine in machines if name in machine))
+        for name in names
+    }
 
 
 def facts() -> dict[str, str]:

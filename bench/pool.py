@@ -14,10 +14,11 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from machine import together
 from report import Figure, read_figures, write_json
 
 
@@ -57,22 +58,15 @@ def pool_facts(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             raise SystemExit(f"these are not runs of one suite: {', '.join(str(run[name]) for run in runs)}")
     if any(run["is_smoke"] for run in runs):
         raise SystemExit("figures of a smoke run mean nothing: leave it out")
-    machines = [run["machine"] for run in runs]
-    names = dict.fromkeys(name for machine in machines for name in machine)
     return {
         **{name: runs[-1][name] for name in ("format", "suite", "command")},
         "began": runs[-1]["began"],
         "num_runs": sum(run.get("num_runs", 1) for run in runs),
         "seconds": max(run["seconds"] for run in runs),
         "is_smoke": False,
-        "machine": {name: _several(machine.get(name, "unknown") for machine in machines) for name in names},
+        "machine": together([run["machine"] for run in runs]),
         "benchmarks": _pool_records([run["benchmarks"] for run in runs]),
     }
-
-
-def _several(facts: Iterable[str]) -> str:
-    """Different facts, each once."""
-    return " and ".join(dict.fromkeys(facts))
 
 
 def _pool_records(runs: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from machine import ROOT
+from machine import ROOT, together
 from price_cases import LEAVES, RULES, SIMULATIONS
 from price_plot import STRENGTH, WORTH, draw
 from price_rows import RESULTS
@@ -60,7 +60,7 @@ def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         for number, network in enumerate(networks, 1):
             titles.append(title + (f", network {number}" if len(networks) > 1 else ""))
             runs = [source["machine"] for source in sources[game] if source["network"] == network]
-            facts.append({**_together(runs), "network": network})
+            facts.append({**together(runs), "network": network})
     rows = [
         (name, *(some.get(name, "") for some in facts))
         for name in dict.fromkeys(name for some in facts for name in some)
@@ -68,15 +68,6 @@ def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     shown = [row for row in rows if set(row[1:]) != {"not installed"}]
     commands = dict.fromkeys(f"    {source['command']}" for game in TITLES for source in sources.get(game, ()))
     return "\n\n".join([make_table(("", *titles), shown), *commands])
-
-
-def _together(machines: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The facts of several runs; where they differ, all of them."""
-    names = dict.fromkeys(name for machine in machines for name in machine)
-    return {
-        name: " and ".join(dict.fromkeys(str(machine[name]) for machine in machines if name in machine))
-        for name in names
-    }
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:

@@ -79,6 +79,7 @@ class Biased:
         ("to_play", lambda player: 1 - player, "to_play: 0 in connect4.*, but 1 in Biased"),
         ("terminal", torch.logical_not, "the game is over: False in connect4.*, but True in Biased"),
         ("observe", lambda shown: shown + 1, r"observation \[0, 0, 0\]: \d.0 in connect4.*, but \d.0 in Biased"),
+        ("observe", lambda shown: -shown, r"observation \[0, .*: 0.0 in connect4.*, but -0.0 in Biased"),
         ("returns", lambda returns: -returns, "returns: .* in connect4.*, but .* in Biased"),
     ],
 )

@@ -95,6 +95,8 @@ def train(
     """
     if (config is None) == (resume is None):
         raise ConfigError("name a game or a config to begin, or --resume a run to go on: one of the two")
+    from windrow.train import is_tensor_run
+
     flags = {
         "num_iterations": iterations,
         "time_limit_s": None if time is None else parse_duration(time),
@@ -115,12 +117,14 @@ def train(
     }
     given = {key: value for key, value in flags.items() if value is not None}
     overrides: dict[str, Any] = {**_of_file(config_file), **parse_settings(settings or ()), **given}
-    with quiet_compiler(), ExitStack() as stack:
+    with ExitStack() as stack:
         if not is_saved:
             if run is not None or resume is not None:
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         training = _open(config, run, resume, overrides)
+        if is_tensor_run(training.folder):
+            stack.enter_context(quiet_compiler())
         stack.callback(training.selfplay.close)
         stack.callback(training.close)
         if training.is_over and not as_json:

@@ -109,15 +109,19 @@ class _LockStep:
     def _expect_shown(self, row: int, known: Any, shown: Any) -> None:
         parts, found = (_by_name(observation) for observation in (known, shown))
         for name, part in parts.items():
-            here, there = np.asarray(part, np.float32), found[name][row].numpy()
-            if here.tobytes() != there.tobytes():
-                place = tuple(int(i) for i in np.argwhere(here != there.reshape(here.shape))[0])
-                where = f"{name}{list(place)}"
-                self._expect(row, f"observation {where}", float(here[place]), float(there.reshape(here.shape)[place]))
+            here = np.ascontiguousarray(part, np.float32)
+            there = np.ascontiguousarray(found[name][row].numpy()).reshape(here.shape)
+            different = np.argwhere(here.view(np.uint32) != there.view(np.uint32))  # -0 and 0 are equal, and two bits
+            if len(different):
+                place = tuple(int(i) for i in different[0])
+                self._differ(row, f"observation {name}{list(place)}", float(here[place]), float(there[place]))
 
     def _expect(self, row: int, what: str, known: object, found: object) -> None:
         if known != found:
-            self._fail(row, f"{what}: {known} in {self._game!r}, but {found} in {type(self._tensor_game).__name__}")
+            self._differ(row, what, known, found)
+
+    def _differ(self, row: int, what: str, known: object, found: object) -> None:
+        self._fail(row, f"{what}: {known} in {self._game!r}, but {found} in {type(self._tensor_game).__name__}")
 
     def _fail(self, row: int, text: str) -> None:
         moves = " ".join(map(str, self._moves[row])) or "none"

@@ -28,6 +28,7 @@ from windrow.games.registry import make_game
 from windrow.nets.resnet import ResNet
 from windrow.tensor import games as tensor_games
 from windrow.tensor.backend import find_device
+from windrow.tensor.game import TensorGame
 from windrow.tensor.replay import TensorReplay
 from windrow.tensor.selfplay import TensorSelfPlay
 from windrow.tensor.siblings import check_siblings
@@ -72,12 +73,13 @@ class TensorTraining:
         config: TrainConfig,
         options: TensorOptions,
         counters: Counters,
+        tensor_game: TensorGame,
         learner_state: Mapping[str, Any] | None = None,
     ) -> None:
         check_settings(config)
         self.folder, self.config, self.options, self.counters = folder, config, options, counters
         self.game: CoreGame = make_game(config.game, **config.game_options)
-        self.tensor_game: Any = _make_sibling(self.game, options)
+        self.tensor_game: Any = tensor_game
         self.device = device = find_device(options.device)
         is_gpu = device.type == "cuda"
         if is_gpu:
@@ -138,14 +140,14 @@ class TensorTraining:
         if (folder / "config.json").exists():
             raise ConfigError(f"{folder} holds a run already: resume it, or choose another folder")
         check_settings(config)
-        _make_sibling(make_game(config.game, **config.game_options), options)  # before anything is written
+        sibling = _make_sibling(config, options)  # before anything is written
         try:
             (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
             replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
         except OSError as error:
             raise explain_write(folder, error) from error
-        return cls(folder, config, options, Counters())
+        return cls(folder, config, options, Counters(), sibling)
 
     @classmethod
     def resume(
@@ -166,12 +168,13 @@ class TensorTraining:
             replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
         if overrides:
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+        sibling = _make_sibling(config, options)
         path = latest_checkpoint(folder)
         if path is None:
-            return cls(folder, config, options, Counters())
+            return cls(folder, config, options, Counters(), sibling)
         training = load_training(path, expect_game=make_game(config.game, **config.game_options))
         known = {key: value for key, value in training.counters.items() if key in Counters.__dataclass_fields__}
-        return cls(folder, config, options, Counters(**known), training.learner_state)
+        return cls(folder, config, options, Counters(**known), sibling, training.learner_state)
 
     def prepare(self) -> None:
         """Compile and capture everything; `iterations` does so too, before its clock begins. Takes a minute or two."""
@@ -394,8 +397,9 @@ class _Clock:
         return spent
 
 
-def _make_sibling(game: CoreGame, options: TensorOptions) -> Any:
-    """The same game in torch ops."""
+def _make_sibling(config: TrainConfig, options: TensorOptions) -> TensorGame:
+    """The game of the config in torch ops."""
+    game = make_game(config.game, **config.game_options)
     if options.game is None:
         if game.name not in tensor_games.GAMES:
             raise ConfigError(
