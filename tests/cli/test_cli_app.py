@@ -28,6 +28,13 @@ sys.modules[{package!r}] = None  # importing it fails, as if it were not install
 from windrow.cli import main
 main(["games"])
 """
+CHATTY = """
+import atexit, os, sys
+from windrow.cli import main
+atexit.register(os.write, 1, b"a last word")  # as a native library does, past sys.stdout
+os.write(1, b"a first word, before the command;")
+main(sys.argv[1:])
+"""
 LIGHT = """
 import sys
 from windrow.cli import main
@@ -139,6 +146,19 @@ def test_json_of_a_real_process_is_all_there_is_on_stdout() -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["num_games"] == 6
     assert done.stderr == ""  # no progress where stderr is no terminal
+
+
+def test_what_libraries_write_past_python_is_not_in_the_document() -> None:
+    def run_chatty(*arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-c", CHATTY, *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
+
+    done = run_chatty("games", "--json")
+    assert done.stderr == "a last word"
+    before, _, document = done.stdout.partition(";")
+    assert before == "a first word, before the command" and json.loads(document)["games"]
+    # Without --json stdout is as it was.
+    assert run_chatty("games").stdout.endswith("a last word")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")

@@ -30,6 +30,8 @@ def test_a_suite_writes_its_files_and_can_be_compared(tmp_path: Path) -> None:
     files = [str(tmp_path / "import_time.json")] * 2
     done = run_process("bench", "compare", *files)
     assert done.returncode == 0 and "3 of 3 figures are reproduced" in done.stdout
+    done = run_process("bench", "compare", *files, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout), done
     assert run_process("bench", "suite", "no_such_thing").returncode == 2
 
 

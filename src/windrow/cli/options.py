@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
 
+from windrow.cli.output import reserve_stdout
 from windrow.config import EngineName, SearchConfig
 from windrow.errors import UnknownKeyError
 from windrow.games.registry import game_names
@@ -95,7 +96,17 @@ GameArgument: TypeAlias = Annotated[
         autocompletion=complete_game,
     ),
 ]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+def _reserve_stdout(is_json: bool) -> bool:
+    if is_json:
+        reserve_stdout()
+    return is_json
+
+
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout.", callback=_reserve_stdout)
+]
 SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Key of all random numbers.", min=0)]
 SimsOption: TypeAlias = Annotated[
     int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")

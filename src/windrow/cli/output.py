@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -31,6 +33,31 @@ def _console(stream: TextIO) -> Console:
     # A file or a pipe has no width; narrow ones would break lines that programs read.
     width = None if stream.isatty() else _WIDTH_OF_FILES
     return Console(file=stream, highlight=False, width=width)
+
+
+def stdout_number() -> int | None:
+    """The file descriptor of stdout; None where whoever runs a command has put something else there."""
+    try:
+        return sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def reserve_stdout() -> None:
+    """From here on stdout is what Python writes; what libraries write past Python goes to stderr.
+
+    Ray's native part, for one, now and then has a last word while it is shut down, behind the document.
+    """
+    if stdout_number() != 1:
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    before = cast("TextIOWrapper", sys.stdout)
+    # Nobody closes stdout; with closefd the interpreter would complain about that when it ends.
+    stream = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)
+    stream.reconfigure(line_buffering=before.line_buffering, write_through=before.write_through)
+    sys.stdout = stream
 
 
 def print_error(message: str) -> None:

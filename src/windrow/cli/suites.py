@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.options import JsonOption, examples
-from windrow.cli.output import print_json, print_table, stdout
+from windrow.cli.output import print_json, print_table, stdout, stdout_number
 from windrow.errors import WindrowError
 
 _COMMAND_VARIABLE = "WINDROW_BENCH_COMMAND"
@@ -121,7 +121,8 @@ def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "
     """Run one of the programs; its exit code. `is_quiet` keeps stdout for the result: what it prints goes to stderr."""
     environment = {**os.environ, **({_COMMAND_VARIABLE: command} if command else {})}
     line = [sys.executable, str(programs() / f"{program}.py"), *arguments]
-    return subprocess.run(line, env=environment, stdout=_STDERR if is_quiet else None, check=False).returncode
+    where = _STDERR if is_quiet else stdout_number()
+    return subprocess.run(line, env=environment, stdout=where, check=False).returncode
 
 
 def _duration(seconds: float) -> str:
