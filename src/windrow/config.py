@@ -70,7 +70,7 @@ class SearchConfig(Settings):
 
     leaves_per_tree: int | None = None
     """K: leaves of one tree in flight in a round, at most. More fills a network's batch. While collisions are skipped,
-    a sixteenth of the budget leaves about 95 % of what it is worth at 100 and 400 simulations, 86 to 89 % at 1,600 in
+    a sixteenth of the budget leaves about 95 % of what it is worth at 100 and 400 simulations, 85 to 89 % at 1,600 in
     Othello (docs/price-of-batching.md). None: 1; in the batched engine that sixteenth, 2 to 64, or 32 if only
     `time_limit_s` ends the search (where collisions are shared, a hundredth or 16)."""
     in_flight: InFlight = "visits"
