@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from windrow.games.protocol import Shape
-from windrow.tensor.autotuning import timed_on_the_device
+from windrow.tensor.autotuning import tuned_on_the_device
 from windrow.tensor.game import TensorGame
 
 _WARM_UPS = 3
@@ -50,7 +50,7 @@ def network_alone(network: Any, game: TensorGame, batch: int, device: torch.devi
     if device.type != "cuda":
         return ask
     stream = torch.cuda.Stream(device)
-    with torch.cuda.stream(stream), timed_on_the_device():
+    with torch.cuda.stream(stream), tuned_on_the_device():
         for _ in range(_WARM_UPS):
             call()
     torch.cuda.synchronize(device)

@@ -15,7 +15,7 @@ from torch import Tensor
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, GameError, SearchError
 from windrow.games.protocol import CHANCE
-from windrow.tensor.autotuning import timed_on_the_device
+from windrow.tensor.autotuning import tuned_on_the_device
 from windrow.tensor.backend import find_device, load_kernels
 from windrow.tensor.chance import bytes_of_chance, make_chance
 from windrow.tensor.flight import bytes_in_flight, make_flight
@@ -412,7 +412,7 @@ class TensorSearch:
         graphs = _Graphs(max_steps=-(-self.num_simulations // self._num_leaves))
         try:
             with self._network.evaluating(), torch.cuda.stream(stream):
-                with timed_on_the_device():
+                with tuned_on_the_device():
                     for _ in range(_WARM_UPS):
                         self._end_round()
                         self._set_new(None)
