@@ -22,6 +22,7 @@ from report import SMOKE_HELP, Figure, number, print_figures, print_table, write
 from resnet import make_resnet
 
 from windrow import SearchConfig
+from windrow.cli.compiler import quiet_compiler
 from windrow.tensor import TensorSearch, make_game
 from windrow.tensor.alone import network_alone
 
@@ -197,7 +198,7 @@ def main() -> None:
     """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sizes", nargs="+", default=["1024x64", "4096x64", "1024x400"])
+    parser.add_argument("--sizes", nargs="+", default=["256x64", "1024x64", "4096x64", "1024x400"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help='of torch.compile, or "eager"')
@@ -208,7 +209,8 @@ def main() -> None:
     if arguments.smoke:
         arguments.sizes, arguments.rounds, arguments.mode = ["256x64"], 1, "eager"
     arguments.sizes = [tuple(map(int, size.split("x"))) for size in arguments.sizes]
-    figures = measure(arguments)
+    with quiet_compiler():
+        figures = measure(arguments)
     print_figures(figures)
     if arguments.json is not None:
         write_json(arguments.json, figures)
