@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from logging import Handler
 from typing import Any
 
 import pytest
@@ -59,14 +60,34 @@ def test_candidates_are_compiled_without_the_pool(benchmarker: Any, monkeypatch:
     monkeypatch.setattr(selector, "make_precompile_fn", lambda *_: AsyncCompile.use_process_pool())
     monkeypatch.setattr(AsyncCompile, "_ready_future", Future())
     AsyncCompile._ready_future.set_result(True)  # a pool that has started
-    monkeypatch.setattr(config, "compile_threads", 4)
     plain = selector.make_precompile_fn
     asked: Any = selector()
-    assert asked.make_precompile_fn()
-    with autotuning.tuned_on_the_device():
-        assert not asked.make_precompile_fn()
-        assert AsyncCompile.use_process_pool()  # for the kernels that were chosen
-    assert asked.make_precompile_fn() and selector.make_precompile_fn is plain
+    with config.patch(compile_threads=4):
+        assert asked.make_precompile_fn()
+        with autotuning.tuned_on_the_device():
+            assert not asked.make_precompile_fn()
+            assert AsyncCompile.use_process_pool()  # for the kernels that were chosen
+        assert asked.make_precompile_fn() and selector.make_precompile_fn is plain
+
+
+def test_a_candidate_that_does_not_fit_is_no_news(benchmarker: Any) -> None:
+    seen: list[str] = []
+    handler = Handler()
+    handler.emit = lambda record: seen.append(record.getMessage())
+    select_algorithm.log.addHandler(handler)
+
+    def fail() -> None:
+        for what in ("No valid triton configs. OutOfMemoryError: out of resource", "something else"):
+            select_algorithm.log.error("a choice: %s", what, exc_info=RuntimeError(what))
+
+    try:
+        with autotuning.tuned_on_the_device():
+            fail()
+        assert seen == ["a choice: something else"]
+        fail()
+        assert len(seen) == 3
+    finally:
+        select_algorithm.log.removeHandler(handler)
 
 
 def test_another_pytorch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
+from logging import LogRecord, getLogger
 from time import perf_counter
 from typing import Any
 
@@ -58,7 +59,8 @@ def tuned_on_the_device() -> Generator[None, None, None]:
 @contextmanager
 def _candidates_compiled_once() -> Generator[None, None, None]:
     """While this is open, candidates are compiled by threads; the kernels that were chosen, by the pool as before."""
-    selector: Any = getattr(import_module("torch._inductor.select_algorithm"), "AlgorithmSelectorCache", None)
+    module = import_module("torch._inductor.select_algorithm")
+    selector: Any = getattr(module, "AlgorithmSelectorCache", None)
     plain: Any = getattr(selector, "make_precompile_fn", None)
     config: Any = import_module("torch._inductor.config")
     if plain is None or not hasattr(config, "compile_threads"):
@@ -70,10 +72,19 @@ def _candidates_compiled_once() -> Generator[None, None, None]:
             return plain(*arguments, **options)
 
     selector.make_precompile_fn = make_precompile_fn
+    log = getLogger(module.__name__)
+    log.addFilter(_is_news)
     try:
         yield
     finally:
+        log.removeFilter(_is_news)
         selector.make_precompile_fn = plain
+
+
+def _is_news(record: LogRecord) -> bool:
+    """Threads end with a traceback where a candidate asks for more memory than the GPU has; others take its place."""
+    error = record.exc_info[1] if record.exc_info else None
+    return error is None or "No valid triton configs" not in str(error)
 
 
 def milliseconds_of(call: Callable[[], Any]) -> float | None:
