@@ -42,7 +42,7 @@ def match(
     games: Annotated[int, typer.Option("--games", "-g", help="Games at most; they are played in pairs.", min=2)] = 400,
     opening: Annotated[
         int | None,
-        typer.Option("--opening", help="Random moves at the start of a pair (4; 2 in tic-tac-toe).", min=0),
+        typer.Option("--opening", help="Random moves at the start of a pair (4; fewer in short games).", min=0),
     ] = None,
     stop: Annotated[bool, typer.Option("--stop/--no-stop", help="Stop as soon as the test is sure.")] = True,
     elo0: Annotated[

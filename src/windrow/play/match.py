@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +22,8 @@ StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
 """What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
 
 _OPENINGS_PLIES = 4
+_NUM_LENGTHS = 16
+"""Random games that say how long games are."""
 _FIRST_GAMES = 32
 """Games that run at once in the beginning, if a test may end the match."""
 _PATIENCE = 64
@@ -177,7 +178,8 @@ def play_match(
     """Let two players play each other.
 
     Every opening is played twice with the sides changed. Openings are random legal moves, no two alike; if that many
-    plies have too few, later ones are longer. Games are played to their end. The same seed gives the same games, and
+    plies have too few, later ones are longer, and players that answer always alike may then play a game again. Games
+    are played to their end. The same seed gives the same games, and
     for players that answer a position always alike `max_concurrent` does not change them either: pairs count in the
     order of their openings, not in the order in which they end, so that short games have no head start.
 
@@ -188,7 +190,8 @@ def play_match(
         b: the other one; as a spec it has another seed than A.
         num_games: how many at most; even.
         seed: of the openings, and of players given as specs.
-        openings_plies: random moves at the start; None: 4, and 2 in tic-tac-toe.
+        openings_plies: random moves at the start; None: 4, or a quarter of a random game where that is less (2 in
+            tic-tac-toe).
         stop_when_sure: whether the sequential test may end the match.
         test: a fresh test to use in place of the standard one.
         max_concurrent: games that run at once; even.
@@ -217,9 +220,21 @@ def play_match(
 
 
 def default_plies(game: CoreGame) -> int:
-    """Random moves that make games differ without deciding them: 4, but no more than a quarter of the cells."""
-    shapes = game.observation
-    return min([_OPENINGS_PLIES, *([prod(shapes[1:]) // 4] if isinstance(shapes, tuple) else [])])
+    """Random moves that make games differ without deciding them: 4, but no more than a quarter of a random game."""
+    most = 4 * _OPENINGS_PLIES
+    lengths = [_random_length(game, most, random.Random(seed)) for seed in range(_NUM_LENGTHS)]
+    return round(sum(lengths) / len(lengths) / 4)
+
+
+def _random_length(game: CoreGame, most: int, draw: random.Random) -> int:
+    """How many moves players have in a random game, counted up to `most`."""
+    state, _ = pass_chance(game, game.initial_state(), lambda _: draw.getrandbits(64))
+    for ply in range(most):
+        if game.to_play(state) == TERMINAL:
+            return ply
+        state = game.apply(state, draw.choice(game.legal_actions(state)))
+        state, _ = pass_chance(game, state, lambda _: draw.getrandbits(64))
+    return most
 
 
 def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
