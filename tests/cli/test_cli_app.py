@@ -262,6 +262,8 @@ def test_foreign_flags_are_those_of_the_documentation() -> None:
         ("--eval-batch", ["--set"], "train", "--eval-batch: windrow says --set search.max_batch=..."),
         ("--no-train", [], "selfplay", "--no-train: leave it out, 'windrow selfplay' plays and does nothing else"),
         ("--no-checkpoints", ["--no-save"], "train", "--no-checkpoints: windrow says --no-save"),
+        ("--checkpoint", ["--evaluator"], "search", "--checkpoint: windrow says --evaluator"),
+        ("--weights", ["--checkpoint"], "play", "--weights: windrow says --checkpoint"),
         ("--entirely-unknown", ["--sims"], "search", None),
     ],
 )

@@ -142,7 +142,19 @@ def test_what_is_only_strange_is_a_note(game: type, kind: str, method: str, word
     assert report.faults == []
     assert kinds(report.notes) == [(kind, method)]
     assert words in report.notes[0].seen
-    check_game(game(), num_games=2)  # does not raise
+    with pytest.warns(UserWarning, match=rf"{game.__name__}\(\): {kind}"):
+        check_game(game(), num_games=40)  # does not raise
+    if kind == "returns":
+        assert report.notes[0].moves  # those of a game that somebody won
+
+
+def test_truth_values_are_not_taken_for_actions() -> None:
+    class Masked(Tictactoe):
+        def legal_actions(self, state: Any) -> Any:
+            return [action in super(Masked, self).legal_actions(state) for action in range(9)]
+
+    (fault, *_) = find_faults(Masked(), num_games=1)
+    assert (fault.kind, fault.method) == ("legality", "legal_actions") and "np.flatnonzero" in fault.seen
 
 
 def test_states_that_cannot_be_pickled_are_a_note() -> None:

@@ -83,13 +83,15 @@ def _print(name: str, report: Report) -> None:
         kinds = f"{len(report.counts)} kind{'s' if len(report.counts) > 1 else ''}"
         console.print(Text(f"{name} has faults of {kinds} ({played}).", style="bold red"))
     else:
-        console.print(Text(f"{name}: no faults ({played}).", style="bold green"))
+        notes = f", {len(report.notes)} note{'s' if len(report.notes) > 1 else ''}" if report.notes else ""
+        console.print(Text(f"{name}: no faults{notes} ({played}).", style="bold green"))
     for fault in report.faults:
         _print_fault(fault, "red")
     for (kind, method), count in report.counts.items():
         shown = sum((fault.kind, fault.method) == (kind, method) for fault in report.faults)
         if count > shown:
-            console.print(Text(f"\nand {count - shown:,} more times: {kind}, {method}"))
+            what = kind if kind == method else f"{kind}, {method}"
+            console.print(Text(f"\nand {count - shown:,} more times: {what}"))
     for note in report.notes:
         _print_fault(note, "yellow", label="note: ")
 

@@ -53,6 +53,10 @@ FOREIGN: dict[str, str] = {
     "--self-play-only": "windrow selfplay",
     "--no-checkpoints": "--no-save",
     "--load-model": "--resume",
+    "--checkpoint": "--evaluator",
+    "--model": "--evaluator",
+    "--weights": "--evaluator",
+    "--network": "--evaluator",
     "--lr": "--set learner.learning_rate=",
     "--learning-rate": "--set learner.learning_rate=",
     "--train-batch-size": "--batch-size",
@@ -89,6 +93,8 @@ def explain_option(option: str, known: Sequence[str], command: str) -> str | Non
     if command.endswith(" selfplay") and name in ONLY_PLAYS:
         return f"{flag}: leave it out, '{command}' plays and does nothing else"
     meant = FOREIGN[name]
+    if meant == "--evaluator" and meant not in known and "--checkpoint" in known:
+        meant = "--checkpoint"  # where only a trained network makes sense
     if meant in SETTINGS and meant not in known and "--set" in known:
         meant = f"--set {SETTINGS[meant]}="
     if command.endswith(" train") and meant.endswith("=") and "." not in meant:

@@ -61,8 +61,8 @@ class PythonGame(CoreGame):
         missing += [fact for fact in ("num_actions", "num_players", "observation") if not hasattr(rules, fact)]
         if missing:
             raise GameError(
-                f"{rules!r:.100} is not a game: it has no {', '.join(missing)}. docs/your-own-game.md shows what a game"
-                " needs; windrow.make_game makes those that come with windrow"
+                f"{label_of(rules)} is not a game: it has no {', '.join(missing)}. docs/your-own-game.md shows what a "
+                "game needs; windrow.make_game makes those that come with windrow"
             )
         self.rules: Any = rules
         self.name = name or str(getattr(rules, "name", type(rules).__name__))
@@ -411,6 +411,12 @@ def _as_part(answer: Any, shape: Shape, what: str) -> FloatArray:
     if np.shape(answer) != shape:
         raise ValueError(f"{what} has shape {np.shape(answer)}, but {shape} was declared")
     return array
+
+
+def label_of(rules: object) -> str:
+    """What to call an object that may be a game: its class, where it does not say more itself."""
+    says_nothing = type(rules).__repr__ is object.__repr__
+    return f"{type(rules).__name__}()" if says_nothing else f"{rules!r:.100}"
 
 
 def _first_word(text: str) -> str:

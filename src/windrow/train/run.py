@@ -147,7 +147,7 @@ class TrainingRun:
         """Begin a new run in `folder`, which must not hold one."""
         folder = Path(folder)
         if (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds a run already: resume it, or choose another folder")
+            raise ConfigError(f"{folder} holds a run already: go on with it, --resume {folder}, or take another folder")
         make_game(config.game, **config.game_options)  # before anything is written
         try:
             (folder / "games").mkdir(parents=True, exist_ok=True)

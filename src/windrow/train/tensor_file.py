@@ -71,6 +71,11 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 def _metadata(data: bytes, path: Path) -> dict[str, Any]:
     if len(data) < _LENGTH.size:
         raise damaged(path, f"it ends after {len(data)} bytes")
+    if data[_LENGTH.size : _LENGTH.size + 1] not in (b"{", b""):  # no header: it never was such a file
+        raise CheckpointError(
+            f"{path} is not a checkpoint of windrow: name a run's folder, or a model.safetensors in it. A module that "
+            "torch.save has saved is used from Python: TorchEvaluator(module)"
+        )
     (length,) = _LENGTH.unpack_from(data)
     if length > len(data) - _LENGTH.size:
         raise damaged(path, f"it ends after {len(data)} bytes, within its header")

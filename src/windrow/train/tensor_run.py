@@ -138,7 +138,7 @@ class TensorTraining:
         """Begin a new run in `folder`, which must not hold one."""
         folder, options = Path(folder), options or TensorOptions()
         if (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds a run already: resume it, or choose another folder")
+            raise ConfigError(f"{folder} holds a run already: go on with it, --resume {folder}, or take another folder")
         check_settings(config)
         sibling = _make_sibling(config, options)  # before anything is written
         try:

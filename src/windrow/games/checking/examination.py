@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, cast
@@ -13,7 +14,7 @@ from windrow.games.checking.positions import PositionChecker, possible_moves
 from windrow.games.checking.subject import FAILED, Subject, View
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import TERMINAL
-from windrow.games.python_game import PythonGame
+from windrow.games.python_game import PythonGame, label_of
 from windrow.games.registry import GAMES, make_game
 
 _NUM_CLOSE_PLIES = 400
@@ -50,12 +51,18 @@ def find_faults(
 def check_game(game: Any, *, num_games: int = 100, max_plies: int = 10_000, seed: int = 0) -> None:
     """Raise if a game has faults, for tests; the arguments are those of `find_faults`.
 
+    What is allowed but often a mistake, such as results that look turned round, is warned of.
+
     Raises:
         GameFaultsError: an AssertionError that lists the faults, each with the moves and the code that show it.
     """
-    faults = find_faults(game, num_games=num_games, max_plies=max_plies, seed=seed)
-    if faults:
-        raise GameFaultsError(game if isinstance(game, str) else repr(game), faults)
+    report = examine(game, num_games=num_games, max_plies=max_plies, seed=seed)
+    label = game if isinstance(game, str) else label_of(game)
+    if report.faults:
+        raise GameFaultsError(label, report.faults)
+    for note in report.notes:
+        if note.kind not in ("symmetry", "pickle"):  # limits, which are no mistakes
+            warnings.warn(f"{label}: {note}", stacklevel=2)
 
 
 def examine(

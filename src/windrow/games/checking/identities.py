@@ -23,6 +23,7 @@ class IdentityChecker:
         self._by_hash: dict[int, tuple[View, tuple[int, ...]]] = {}
         self._by_value: dict[Any, tuple[int, tuple[int, ...]]] = {}
         self._winners: Counter[tuple[int, int]] = Counter()
+        self._decided: tuple[int, ...] = ()  # the moves of one game that somebody won
         self._outcomes: set[bool] = set()
 
     def add(self, line: Line) -> None:
@@ -36,6 +37,7 @@ class IdentityChecker:
             movers = [view.to_play for view in line.views if view.to_play >= 0]
             if movers and last.returns[0] != last.returns[1]:
                 self._winners[movers[-1], int(last.returns[1] > last.returns[0])] += 1
+                self._decided = tuple(line.moves)
 
     def add_hash(self, state: Any, view: View, moves: list[int]) -> None:
         """Compare the hash of a position with those of all others."""
@@ -79,13 +81,13 @@ class IdentityChecker:
                 f"whoever made the last move lost all of {decided} decided games. In most games the last move wins: "
                 "returns are for player 0 and player 1, not for the player to move"
             )
-            self._subject.note("returns", "returns", seen)
+            self._subject.note("returns", "returns", seen, self._decided)
         elif len(movers) == 2 and len(winners) == 1:
             seen = (
                 f"player {winners.pop()} won all of {decided} decided games, whoever made the last move: returns are "
                 "for player 0 and player 1, not for the winner or the player to move"
             )
-            self._subject.note("returns", "returns", seen)
+            self._subject.note("returns", "returns", seen, self._decided)
 
 
 def _code(moves: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from windrow.games.checking.fault import Kind
-from windrow.games.checking.positions import PositionChecker
+from windrow.games.checking.positions import REMEDY, PositionChecker
 from windrow.games.checking.subject import FAILED, Subject, View, ask, describe
 from windrow.games.checking.values import snapshot
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
@@ -88,7 +88,8 @@ class LineChecker:
             if difference is not None:
                 method, answers = difference
                 later = line.moves[ply:]
-                seen = f"when {later} had been played after it, the state had changed: {method} gave {answers}"
+                what = f"when {later} had been played after it, the state had changed"
+                seen = f"{what}: {method} gave {answers}; {REMEDY}"
                 code = (
                     f"print({ask(method)})\nlater = state\nfor move in {later}:\n"
                     f"    later = game.apply(later, move)\nprint({ask(method)})"

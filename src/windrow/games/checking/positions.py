@@ -25,6 +25,7 @@ _MAX_OUTCOME = 65535
 _NUM_TRIED = 6
 """Moves tried in a position, besides the one that is played."""
 _TOLERANCE = 1e-6
+REMEDY = "return a new one, and copy what is nested in it before changing that"
 
 
 class PositionChecker:
@@ -130,9 +131,8 @@ class PositionChecker:
         call = ask(method) if move is None else f"game.{method}(state, {move})"
         code = f"before = copy.deepcopy(state)\n{call}\nprint(before, state)"
         if change == "value":
-            self._subject.fault(
-                "mutation", method, "changed the state that it was given", moves, f"import copy\n{code}"
-            )
+            seen = f"changed the state that it was given; {REMEDY if method == 'apply' else 'leave it as it is'}"
+            self._subject.fault("mutation", method, seen, moves, f"import copy\n{code}")
             return False
         seen = "changed something inside of the state that it was given; that is right only if it is a cache"
         self._subject.note("mutation", method, seen, moves, f"import copy\n{code}")
@@ -183,7 +183,7 @@ class PositionChecker:
         difference = self.difference(view, self.look(state, moves), (state, moves))
         if difference is not None:
             method, answers = difference
-            seen = f"playing {move} changed the state that it was given: {method} gave {answers}"
+            seen = f"playing {move} changed the state that it was given: {method} gave {answers}; {REMEDY}"
             code = f"print({ask(method)})\ngame.apply(state, {move})\nprint({ask(method)})"
             self._subject.fault("mutation", "apply", seen, moves, code)
         return difference is None
@@ -207,6 +207,10 @@ class PositionChecker:
         subject = self._subject
         answer = subject.call("legal_actions", moves, state)
         if answer is FAILED:
+            return None
+        if np.asarray(answer).dtype == np.bool_ and len(answer):
+            seen = f"gave truth values, {short(answer)}; return the numbers of what is legal, np.flatnonzero(mask)"
+            subject.fault("legality", "legal_actions", seen, moves)
             return None
         actions = self._to_numbers(answer, moves)
         if actions is None:
@@ -303,7 +307,10 @@ class PositionChecker:
             return FAILED
         seen = ""
         if len(values) != subject.num_players:
-            seen = f"gave {len(values)} values for {subject.num_players} players: {short(answer)}"
+            seen = (
+                f"gave {len(values)} value{'s' if len(values) != 1 else ''} for {subject.num_players} players: "
+                f"{short(answer)}; return one result for each, that of player 0 first"
+            )
         elif not all(math.isfinite(value) for value in values):
             seen = f"gave {short(answer)}, which is not finite"
         elif not all(-1.0 <= value <= 1.0 for value in values):
