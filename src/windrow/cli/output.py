@@ -52,7 +52,11 @@ def reserve_stdout() -> None:
         return
     sys.stdout.flush()
     kept = os.dup(1)
-    os.dup2(2, 1)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no stderr
+        os.close(kept)
+        return
     before = cast("TextIOWrapper", sys.stdout)
     # Nobody closes stdout; with closefd the interpreter would complain about that when it ends.
     stream = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)

@@ -179,9 +179,9 @@ def play_match(
 
     Every opening is played twice with the sides changed. Openings are random legal moves, no two alike; if that many
     plies have too few, later ones are longer, and players that answer always alike may then play a game again. Games
-    are played to their end. The same seed gives the same games, and
-    for players that answer a position always alike `max_concurrent` does not change them either: pairs count in the
-    order of their openings, not in the order in which they end, so that short games have no head start.
+    are played to their end. The same seed gives the same games, and for players that answer a position always alike
+    `max_concurrent` does not change them either: pairs count in the order of their openings, not in the order in which
+    they end, so that short games have no head start.
 
     Args:
         game: what to play; an object of your own class too, whose states players are given as `State`s: what the

@@ -208,10 +208,6 @@ class PositionChecker:
         answer = subject.call("legal_actions", moves, state)
         if answer is FAILED:
             return None
-        if np.asarray(answer).dtype == np.bool_ and len(answer):
-            seen = f"gave truth values, {short(answer)}; return the numbers of what is legal, np.flatnonzero(mask)"
-            subject.fault("legality", "legal_actions", seen, moves)
-            return None
         actions = self._to_numbers(answer, moves)
         if actions is None:
             return None
@@ -228,6 +224,10 @@ class PositionChecker:
             actions = list(answer)
         except TypeError:
             subject.fault("legality", "legal_actions", f"gave {short(answer)}, which is no sequence", moves)
+            return None
+        if actions and all(isinstance(action, (bool, np.bool_)) for action in actions):
+            seen = f"gave truth values, {short(answer)}; return the numbers of what is legal, np.flatnonzero(mask)"
+            subject.fault("legality", "legal_actions", seen, moves)
             return None
         if not all(type(action) is int for action in actions):
             actions = [subject.number("legal_actions", moves, action, "legality") for action in actions]
