@@ -28,6 +28,12 @@ sys.modules[{package!r}] = None  # importing it fails, as if it were not install
 from windrow.cli import main
 main(["games"])
 """
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+from windrow.cli import main
+main(sys.argv[1:])
+"""
 CHATTY = """
 import atexit, os, sys
 from windrow.cli import main
@@ -184,6 +190,14 @@ def test_a_missing_package_is_named_with_its_extra(package: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert f'needs {package}: pip install "typer' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("line", ["info --memory connect4", "search connect4 --engine tensor", "tune connect4"])
+def test_what_needs_pytorch_says_so(line: str) -> None:
+    command = [sys.executable, "-c", WITHOUT_TORCH, *line.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert 'needs PyTorch: pip install "torch' in done.stderr
 
 
 def test_output_may_be_cut_off() -> None:

@@ -104,6 +104,7 @@ def test_match_prints_what_it_has_when_interrupted(monkeypatch: pytest.MonkeyPat
 
 
 def test_memory_of_trees_on_a_gpu() -> None:
+    pytest.importorskip("torch")
     few, many = (run_json("info", "--memory", "gomoku:size=9", "--sims", "50", "--trees", trees) for trees in "12")
     assert many["bytes"] == 2 * few["bytes"] > 0
     code, out, _ = run("info", "--memory", "connect4")

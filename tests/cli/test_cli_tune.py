@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_cases import run, run_json
 
+pytest.importorskip("torch")
+
 from windrow.cli.compiler import quiet_compiler
 from windrow.settings import read_file
 from windrow.tune import price as price_module

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
+import torch
+
 from windrow import ConfigError, EvaluatorError, Search, SearchConfig, make_game
 from windrow.evaluators import Evaluator, Pipelined, TorchEvaluator
-
-torch = pytest.importorskip("torch")
 
 GAME = make_game("connect4")
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
 import windrow
 from windrow import ConfigError, Search, SearchConfig
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, TorchEvaluator

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 _TALKATIVE = (
@@ -46,7 +44,8 @@ def _turned_off(module: Any, name: str) -> Generator[None, None, None]:
 
 
 def _compiles_for_a_gpu() -> bool:
-    """Only there networks are compiled; a command that has no use for PyTorch does not import it for this."""
-    if "torch" not in sys.modules and find_spec("torch") is None:
+    """Only there networks are compiled."""
+    try:
+        return bool(import_module("torch").cuda.is_available())
+    except ModuleNotFoundError:
         return False
-    return bool(import_module("torch").cuda.is_available())

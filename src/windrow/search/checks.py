@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, FinishedGameError, GameError, MissingExtraError, SearchError, how_to_install
+from windrow.errors import ConfigError, FinishedGameError, GameError, SearchError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import PythonGame
@@ -54,10 +54,8 @@ def check_multiprocess(evaluator: object, *, takes_states: bool, has_cache: bool
 
 def check_tensor(config: SearchConfig, game: CoreGame, *, has_cache: bool) -> None:
     """Refuse what the tensor engine has not, before anything is compiled."""
-    try:
-        from windrow.tensor.forest import check_facade, sibling_of
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"the tensor engine needs PyTorch: {how_to_install('torch')}") from error
+    from windrow.tensor.forest import check_facade, sibling_of
+
     check_facade(config, has_cache=has_cache)
     sibling_of(game)
 

@@ -1,5 +1,12 @@
 """Whole searches on the GPU: trees are tensors, games are torch functions, thousands of positions in lock-step."""
 
+from windrow.errors import MissingExtraError, how_to_install
+
+try:
+    import torch as _  # noqa: F401  # pyright: ignore[reportUnusedImport]
+except ModuleNotFoundError as error:
+    raise MissingExtraError(f"the tensor engine needs PyTorch: {how_to_install('torch')}") from error
+
 from windrow.tensor.game import ChanceGame, TensorGame, check_game
 from windrow.tensor.games import make_game
 from windrow.tensor.hashing import TensorHashEvaluator
