@@ -122,7 +122,14 @@ def _best_gain(rows: Iterable[Row | None]) -> str:
         best[name] / best["simulations"] * best["simulations_per_call"]
         for name in ("equal_simulations", "equal_low", "equal_high")
     )
-    return f"{gain:.1f} ({low:.1f} to {high:.1f}), K = {best['leaves']}"
+    return f"{_bound(best)}{gain:.1f} ({low:.1f} to {high:.1f}), K = {best['leaves']}"
+
+
+def _bound(row: Row) -> str:
+    """What stands before a worth at the end of what was measured, beyond which the truth may lie."""
+    if not row["is_bound"]:
+        return ""
+    return "≤ " if row["equal_simulations"] < row["simulations"] else "≥ "
 
 
 def one_leaf_table(rows: Sequence[Row]) -> str:
@@ -166,8 +173,7 @@ def show_worth(row: Row, *, is_short: bool = False) -> str:
         return "100 %"
     names = ("equal_simulations", "equal_low", "equal_high")
     share, low, high = (100 * row[name] / row["simulations"] for name in names)
-    is_small = share < 100
-    sign = "" if not row["is_bound"] else "≤ " if is_small else "≥ "
+    sign = _bound(row)
     if not is_short:
         return f"{sign}{share:.0f} % ({low:.0f} to {high:.0f})"
     rows = f" · {row['rows_per_call']:.1f}" if "rows_per_call" in row else ""

@@ -200,10 +200,20 @@ def test_what_needs_pytorch_says_so(line: str) -> None:
     assert 'needs PyTorch: pip install "torch' in done.stderr
 
 
-def test_output_may_be_cut_off() -> None:
-    command = f"{sys.executable} -m windrow games --json | head -c 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("{", "")
+@pytest.mark.parametrize("options", ["", "--json"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("reader", "read"), [("head -c 1", 1), ("true", 0)])
+def test_output_may_be_cut_off(options: str, unbuffered: str, reader: str, read: int) -> None:
+    command = f"{sys.executable} -m windrow games {options} | {reader}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, env=environment)
+    assert (len(done.stdout), done.stderr) == (read, "")
+
+
+def test_a_document_without_stderr_is_whole() -> None:
+    command = f"{sys.executable} -m windrow games --json 2>&-"
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["games"]
 
 
 # --- Completion ---------------------------------------------------------------------------------------------------
@@ -278,6 +288,14 @@ def test_foreign_flags_are_those_of_the_documentation() -> None:
         ("--no-checkpoints", ["--no-save"], "train", "--no-checkpoints: windrow says --no-save"),
         ("--checkpoint", ["--evaluator"], "search", "--checkpoint: windrow says --evaluator"),
         ("--weights", ["--checkpoint"], "play", "--weights: windrow says --checkpoint"),
+        ("--network", ["--net"], "bench search", "--network: windrow says --net"),
+        ("--model", ["--resume"], "train", "--model: windrow says --resume"),
+        (
+            "--model",
+            ["--games"],
+            "match",
+            "--model: 'windrow match' has no such option; its help says where a network is named",
+        ),
         ("--entirely-unknown", ["--sims"], "search", None),
     ],
 )

@@ -77,15 +77,16 @@ def test_a_candidate_that_does_not_fit_is_no_news(benchmarker: Any) -> None:
     select_algorithm.log.addHandler(handler)
 
     def fail() -> None:
-        for what in ("No valid triton configs. OutOfMemoryError: out of resource", "something else"):
+        text = "No valid triton configs."
+        for what in (f"{text} OutOfMemoryError: out of resource", f"{text} PTXASError: fatal", "something else"):
             select_algorithm.log.error("a choice: %s", what, exc_info=RuntimeError(what))
 
     try:
         with autotuning.tuned_on_the_device():
             fail()
-        assert seen == ["a choice: something else"]
+        assert seen == ["a choice: No valid triton configs. PTXASError: fatal", "a choice: something else"]
         fail()
-        assert len(seen) == 3
+        assert len(seen) == 5
     finally:
         select_algorithm.log.removeHandler(handler)
 

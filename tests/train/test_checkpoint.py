@@ -190,6 +190,10 @@ def test_other_files_are_refused(tmp_path: Path):
     torch.save({"weight": torch.zeros(3)}, tmp_path / "pickled.pt")
     with pytest.raises(CheckpointError, match=r"is not a checkpoint of windrow.*TorchEvaluator"):
         load_model(tmp_path / "pickled.pt")
+    zeroed = tmp_path / "zeroed.safetensors"  # as after a power failure
+    zeroed.write_bytes(bytes(512) + (save(tmp_path, 1) / "model.safetensors").read_bytes()[512:])
+    with pytest.raises(CheckpointError, match=r"zeroed.safetensors is damaged.*use an earlier"):
+        load_model(zeroed)
     optimizer = shutil.copy(save(tmp_path, 1) / "training.safetensors", tmp_path / "optimizer.safetensors")
     with pytest.raises(CheckpointError, match="cannot be used"):
         load_model(optimizer)

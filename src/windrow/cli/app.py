@@ -50,15 +50,15 @@ class WindrowGroup(TyperGroup):
             code = 1
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
+        except BrokenPipeError:
+            # Whoever read the output has enough. What is left in the buffer must not complain when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
         except Exception as error:
             if not _was_imported(error):
                 raise
             print_error(f"the file of the game cannot be imported:\n{_describe_import(error)}")
             code = 1
-        except BrokenPipeError:
-            # Whoever read the output has enough. What is left in the buffer must not complain when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
         if code == INTERRUPTED:
             print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)

@@ -67,6 +67,9 @@ FOREIGN: dict[str, str] = {
 ONLY_PLAYS = ("--no-train", "--self-play-only", "--no-checkpoints", "--num-iters", "--num-iterations")
 """What `windrow selfplay` need not be told."""
 
+_NETWORKS = ("--evaluator", "--checkpoint", "--net", "--resume")
+"""Options that take a network, by command."""
+
 SETTINGS = {
     "--sims": "num_simulations",
     "--max-batch": "max_batch",
@@ -93,8 +96,11 @@ def explain_option(option: str, known: Sequence[str], command: str) -> str | Non
     if command.endswith(" selfplay") and name in ONLY_PLAYS:
         return f"{flag}: leave it out, '{command}' plays and does nothing else"
     meant = FOREIGN[name]
-    if meant == "--evaluator" and meant not in known and "--checkpoint" in known:
-        meant = "--checkpoint"  # where only a trained network makes sense
+    if meant == "--evaluator":
+        fitting = [other for other in _NETWORKS if other in known]
+        if not fitting:
+            return f"{flag}: '{command}' has no such option; its help says where a network is named"
+        meant = fitting[0]
     if meant in SETTINGS and meant not in known and "--set" in known:
         meant = f"--set {SETTINGS[meant]}="
     if command.endswith(" train") and meant.endswith("=") and "." not in meant:

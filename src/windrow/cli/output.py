@@ -50,18 +50,23 @@ def reserve_stdout() -> None:
     """
     if stdout_number() != 1:
         return
+    try:
+        os.fstat(2)
+    except OSError:  # there is no stderr
+        return
     sys.stdout.flush()
     kept = os.dup(1)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no stderr
-        os.close(kept)
-        return
+    os.dup2(2, 1)
     before = cast("TextIOWrapper", sys.stdout)
+    is_unbuffered = before.write_through
     # Nobody closes stdout; with closefd the interpreter would complain about that when it ends.
-    stream = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)
-    stream.reconfigure(line_buffering=before.line_buffering, write_through=before.write_through)
-    sys.stdout = stream
+    sys.stdout = TextIOWrapper(
+        open(kept, "wb", 0 if is_unbuffered else -1, closefd=False),
+        encoding=before.encoding,
+        errors=before.errors,
+        line_buffering=before.line_buffering,
+        write_through=is_unbuffered,
+    )
 
 
 def print_error(message: str) -> None:

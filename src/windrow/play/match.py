@@ -190,8 +190,8 @@ def play_match(
         b: the other one; as a spec it has another seed than A.
         num_games: how many at most; even.
         seed: of the openings, and of players given as specs.
-        openings_plies: random moves at the start; None: 4, or a quarter of a random game where that is less (2 in
-            tic-tac-toe).
+        openings_plies: random moves at the start; None: 4, or about a quarter of a random game where that is
+            less (2 in tic-tac-toe).
         stop_when_sure: whether the sequential test may end the match.
         test: a fresh test to use in place of the standard one.
         max_concurrent: games that run at once; even.
@@ -220,7 +220,7 @@ def play_match(
 
 
 def default_plies(game: CoreGame) -> int:
-    """Random moves that make games differ without deciding them: 4, but no more than a quarter of a random game."""
+    """Random moves that make games differ without deciding them: 4, but only about a quarter of a random game."""
     most = 4 * _OPENINGS_PLIES
     lengths = [_random_length(game, most, random.Random(seed)) for seed in range(_NUM_LENGTHS)]
     return round(sum(lengths) / len(lengths) / 4)

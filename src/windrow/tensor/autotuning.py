@@ -27,6 +27,8 @@ _CALLS = 20
 _ROUNDS = 3
 _CYCLES_PER_SECOND = 2_000_000_000
 """Of a GPU, about: a pause may be longer than it must."""
+_TOO_LARGE = ("OutOfResources", "OutOfMemoryError")
+"""What PyTorch calls it when a kernel asks for more memory than the GPU has."""
 _MOST_SECONDS = 0.05
 """Calls that take the host longer than this are timed in PyTorch's own way."""
 
@@ -83,8 +85,8 @@ def _candidates_compiled_once() -> Generator[None, None, None]:
 
 def _is_news(record: LogRecord) -> bool:
     """Threads end with a traceback where a candidate asks for more memory than the GPU has; others take its place."""
-    error = record.exc_info[1] if record.exc_info else None
-    return error is None or "No valid triton configs" not in str(error)
+    error = str(record.exc_info[1]) if record.exc_info else ""
+    return "No valid triton configs" not in error or not any(name in error for name in _TOO_LARGE)
 
 
 def milliseconds_of(call: Callable[[], Any]) -> float | None:

@@ -23,6 +23,8 @@ from windrow.errors import CheckpointError
 _BLANK = "0" * 64
 _KEY = b'"sha256":"'
 _LENGTH = struct.Struct("<Q")
+_PICKLES = (b"PK\x03\x04", b"\x80")
+"""How files of torch.save begin, new ones and old ones."""
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> bytes:
@@ -71,7 +73,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 def _metadata(data: bytes, path: Path) -> dict[str, Any]:
     if len(data) < _LENGTH.size:
         raise damaged(path, f"it ends after {len(data)} bytes")
-    if data[_LENGTH.size : _LENGTH.size + 1] not in (b"{", b""):  # no header: it never was such a file
+    if data.startswith(_PICKLES):
         raise CheckpointError(
             f"{path} is not a checkpoint of windrow: name a run's folder, or a model.safetensors in it. A module that "
             "torch.save has saved is used from Python: TorchEvaluator(module)"
