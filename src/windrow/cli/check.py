@@ -10,6 +10,7 @@ from rich.text import Text
 from windrow.cli.options import JsonOption, SeedOption, complete_game, examples
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.games.checking import Fault, Report, examine
+from windrow.games.checking.fault import title_of
 from windrow.play.specs import parse_game
 
 
@@ -90,8 +91,7 @@ def _print(name: str, report: Report) -> None:
     for (kind, method), count in report.counts.items():
         shown = sum((fault.kind, fault.method) == (kind, method) for fault in report.faults)
         if count > shown:
-            what = kind if kind == method else f"{kind}, {method}"
-            console.print(Text(f"\nand {count - shown:,} more times: {what}"))
+            console.print(Text(f"\nand {count - shown:,} more times: {title_of(kind, method)}"))
     for note in report.notes:
         _print_fault(note, "yellow", label="note: ")
 

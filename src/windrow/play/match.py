@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -222,19 +223,8 @@ def play_match(
 def default_plies(game: CoreGame) -> int:
     """Random moves that make games differ without deciding them: 4, but only about a quarter of a random game."""
     most = 4 * _OPENINGS_PLIES
-    lengths = [_random_length(game, most, random.Random(seed)) for seed in range(_NUM_LENGTHS)]
+    lengths = [sum(1 for _ in islice(_random_walk(game, random.Random(seed)), most)) for seed in range(_NUM_LENGTHS)]
     return round(sum(lengths) / len(lengths) / 4)
-
-
-def _random_length(game: CoreGame, most: int, draw: random.Random) -> int:
-    """How many moves players have in a random game, counted up to `most`."""
-    state, _ = pass_chance(game, game.initial_state(), lambda _: draw.getrandbits(64))
-    for ply in range(most):
-        if game.to_play(state) == TERMINAL:
-            return ply
-        state = game.apply(state, draw.choice(game.legal_actions(state)))
-        state, _ = pass_chance(game, state, lambda _: draw.getrandbits(64))
-    return most
 
 
 def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
@@ -243,7 +233,7 @@ def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterato
     seen: set[int] = set()
     plies, num_repeats = num_plies, 0
     while True:
-        opening = _random_line(game, plies, draw)
+        opening = next(islice(_random_walk(game, draw), plies, None), None)
         key = None if opening is None else game.hash(opening[1])
         if (key is None or key in seen) and num_repeats < _PATIENCE:
             num_repeats += 1
@@ -263,16 +253,14 @@ def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterato
         num_repeats = 0
 
 
-def _random_line(game: CoreGame, num_plies: int, draw: random.Random) -> tuple[list[int], State] | None:
-    """Random moves, chance's among them, and where they lead; None if the game is over there."""
+def _random_walk(game: CoreGame, draw: random.Random) -> Iterator[tuple[list[int], State]]:
+    """A random game: its unfinished positions after 0, 1, ... moves of players, and what led there, chance included."""
     state, moves = pass_chance(game, game.initial_state(), lambda _: draw.getrandbits(64))
-    for _ in range(num_plies):
-        if game.to_play(state) == TERMINAL:
-            return None
-        moves.append(draw.choice(game.legal_actions(state)))
-        state, outcomes = pass_chance(game, game.apply(state, moves[-1]), lambda _: draw.getrandbits(64))
-        moves += outcomes
-    return None if game.to_play(state) == TERMINAL else (moves, state)
+    while game.to_play(state) != TERMINAL:
+        yield moves, state
+        action = draw.choice(game.legal_actions(state))
+        state, outcomes = pass_chance(game, game.apply(state, action), lambda _: draw.getrandbits(64))
+        moves = [*moves, action, *outcomes]
 
 
 @dataclass(slots=True)

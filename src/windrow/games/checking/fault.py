@@ -32,6 +32,11 @@ MAX_OF_A_KIND = 3
 _MAX_MOVES_SHOWN = 60
 
 
+def title_of(kind: str, method: str) -> str:
+    """What is wrong and who is to blame, in a word where it is the same."""
+    return kind if kind == method else f"{kind}, {method}"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with a game, and how to see it again.
@@ -52,8 +57,7 @@ class Fault:
     snippet: str = ""
 
     def __str__(self) -> str:
-        what = self.kind if self.kind == self.method else f"{self.kind}, {self.method}"
-        lines = [f"{what}: {self.seen}", f"  {self.where()}"]
+        lines = [f"{title_of(self.kind, self.method)}: {self.seen}", f"  {self.where()}"]
         if self.snippet:
             lines += ["  to see it again:", *(f"    {line}" for line in self.snippet.splitlines())]
         return "\n".join(lines)
