@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 namespace windrow {
 
 namespace {
 
-// How far a value may lie outside [-1, 1]: the rounding of a half-precision network.
-constexpr float kValueTolerance = 1e-2f;
+constexpr float kLargestValue = 1.0f;
 constexpr float kLargestFloat = std::numeric_limits<float>::max();
 
 // Whether no number is farther from 0 than `bound`; false if one is NaN.
@@ -24,6 +24,13 @@ bool all_within(const float* numbers, int64_t count, float bound) {
   bool is_rest_within = true;
   for (; i < count; ++i) is_rest_within &= std::fabs(numbers[i]) <= bound;
   return is_rest_within && (is_within[0] & is_within[1] & is_within[2] & is_within[3]) != 0;
+}
+
+// A number with all its digits: one that is just above 1 must not read as 1.
+std::string spell(float number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(number));
+  return text;
 }
 
 }  // namespace
@@ -244,8 +251,8 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
       }
       for (int32_t seat = 0; seat < game_.num_values; ++seat) {
         const float value = values[row * game_.num_values + seat];
-        if (!(std::fabs(value) <= 1.0f + kValueTolerance)) {
-          throw bad("the value is " + std::to_string(value) + ", not a number in [-1, 1]");
+        if (!(std::fabs(value) <= kLargestValue)) {
+          throw bad("the value is " + spell(value) + ", not a number in [-1, 1]");
         }
       }
     }
@@ -257,7 +264,7 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   const Timer timer(seconds_.complete);
   // A quick look at everything; only if something is odd, a slow one at what is legal. Illegal logits may be anything.
   const bool is_plain = all_within(logits, int64_t{batch.num_rows} * game_.num_actions, kLargestFloat) &&
-                        all_within(values, int64_t{batch.num_rows} * game_.num_values, 1.0f);
+                        all_within(values, int64_t{batch.num_rows} * game_.num_values, kLargestValue);
   if (!is_plain) {
     try {
       check_evaluation(batch, logits, values);

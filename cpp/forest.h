@@ -138,8 +138,7 @@ class Forest {
   int32_t rows_needed(int32_t max_leaves) const { return std::max(max_leaves, options_.leaves_per_tree); }
 
   // logits [rows, A], values [rows, num_values], the player to move first. Throws BadEvaluation, having cancelled the
-  // batch, if a legal logit or a value is not finite, or a value is outside [-1, 1] by more than the rounding of half
-  // precision.
+  // batch, if a legal logit or a value is not finite, or a value is outside [-1, 1].
   void complete(Batch& batch, const float* logits, const float* values);
   void cancel(Batch& batch);
   void cancel_all();

@@ -250,3 +250,37 @@ def test_closing_twice() -> None:
     evaluator = load(small_net(), game=GAME, backend="torch")
     evaluator.close()
     evaluator.close()
+
+
+# --- Values at their bounds --------------------------------------------------------------------------------------
+
+
+class Certain(torch.nn.Module):
+    """A value head that is as sure as can be: where runtimes round a tanh, some end above 1."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = scale
+        self.steps = torch.nn.Parameter(torch.linspace(4.0, 12.0, 512))
+
+    def forward(self, x: Any) -> Any:
+        rows = x.flatten(1)
+        certain = torch.tanh(rows.sum(1, keepdim=True) * 0.0 + self.steps).amax(1)
+        return rows[:, :7], certain * self.scale * torch.where(rows[:, 0] > 0, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("backend", cpu_backends())
+def test_no_backend_rounds_a_value_beyond_1(backend: str) -> None:
+    """The tanh of ONNX Runtime gives up to 1.0000002, which a search refuses as outside [-1, 1]."""
+    evaluator = load(Certain(), game=GAME, backend=backend)
+    _, values = evaluator.evaluate(positions().observations)
+    assert np.abs(values).max() <= 1.0
+    result = Search(GAME, evaluator, SearchConfig(num_simulations=20)).run(GAME.initial_state())
+    assert result.visits.sum() == 20
+
+
+@pytest.mark.parametrize("backend", cpu_backends())
+def test_what_is_not_rounding_is_an_error_still(backend: str) -> None:
+    evaluator = load(Certain(1.02), game=GAME, backend=backend)
+    with pytest.raises(EvaluatorError, match=r"the value is -?1\.0[12]\d*, not a number in \[-1, 1\]"):
+        Search(GAME, evaluator, SearchConfig(num_simulations=20)).run(GAME.initial_state())

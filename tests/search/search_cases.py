@@ -298,7 +298,7 @@ def check_invariants(search: Search, tree: int = 0) -> None:
             assert node.visits == 1 + node.edge_visits.sum(), path
             assert node.priors.sum() <= 1.0 + 1e-5, path
             assert abs(node.value_sum - (node.value + node.edge_value_sums.sum())) < 1e-6 * node.visits, path
-            assert (np.abs(node.edge_value_sums) <= node.edge_visits * 1.01).all(), path
+            assert (np.abs(node.edge_value_sums) <= node.edge_visits).all(), path
         elif node.kind == "chance":
             assert node.visits == node.edge_visits.sum(), path
             assert abs(node.value_sum - node.edge_value_sums.sum()) < 1e-6 * (1 + node.visits), path

@@ -264,7 +264,10 @@ def test_logits_of_illegal_actions_may_be_anything(bad: float):
     assert result.visits.sum() == 20
 
 
-@pytest.mark.parametrize("bad", [1.5, -2.0, np.nan, np.inf])
+JUST_ABOVE_1 = float(np.nextafter(np.float32(1.0), np.float32(2.0)))
+
+
+@pytest.mark.parametrize("bad", [1.5, -2.0, np.nan, np.inf, 1.0078, 1.005, JUST_ABOVE_1, -JUST_ABOVE_1])
 def test_a_value_out_of_range_says_where(bad: float):
     def fn(observations: Any) -> tuple[Any, Any]:
         logits, values = zeros(observations)
@@ -282,12 +285,17 @@ def test_a_value_out_of_range_says_where(bad: float):
     assert in_flight(search) == 0
 
 
-def test_a_value_just_outside_is_rounding():
-    """A half-precision tanh may say 1.0078: accepted."""
-    result = search_with(lambda observations: (zeros(observations)[0], np.full(len(observations), 1.0078))).run(
-        GAME.initial_state()
-    )
-    assert result.visits.sum() == 20
+def test_a_value_just_above_1_is_spelled_out():
+    """The message must not say that 1.000000 is not a number in [-1, 1]."""
+    search = search_with(lambda observations: (zeros(observations)[0], np.full(len(observations), JUST_ABOVE_1)))
+    with pytest.raises(EvaluatorError, match=r"the value is 1\.00000012, not a number in \[-1, 1\]"):
+        search.run(GAME.initial_state())
+
+
+@pytest.mark.parametrize("bound", [1.0, -1.0])
+def test_the_bounds_themselves_are_values(bound: float):
+    search = search_with(lambda observations: (zeros(observations)[0], np.full(len(observations), bound)))
+    assert search.run(GAME.initial_state()).visits.sum() == 20
 
 
 def test_an_error_of_our_own_kind_is_not_its_own_cause():

@@ -64,12 +64,10 @@ def _is_finite(x):
 def judge(x, can, said):
     """(priors, the value, is it bad): the law's softmax over the legal logits, if everything is as it should be.
 
-    A value may lie outside [-1, 1] by the rounding of half precision (`twins.LARGEST_VALUE`).
-
     The weights of the softmax are integers, so their sum is exact in any order.
     """
     is_odd = tl.max((can & ~_is_finite(x)).to(tl.int32), axis=1) > 0
-    is_bad = is_odd | ~(tl.abs(said) <= 1.01)
+    is_bad = is_odd | ~(tl.abs(said) <= 1.0)
     said = tl.where(is_bad, 0.0, said)
     x = tl.where(can & ~is_bad[:, None], x, 0.0)
     largest = tl.max(tl.where(can, x, float("-inf")), axis=1)

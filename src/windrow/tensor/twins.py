@@ -21,8 +21,8 @@ from windrow.tensor.rules import Rules
 ROOT_NOISE = 0
 """The purpose of its random numbers; see `windrow.numerics.Purpose`."""
 
-LARGEST_VALUE = 1.01
-"""How far from 0 an evaluator's value may be: 1, and the rounding of a half-precision network."""
+LARGEST_VALUE = 1.0
+"""How far from 0 an evaluator's value may be."""
 
 
 @dataclass(slots=True)
