@@ -112,6 +112,50 @@ def test_both_kinds_of_function_make_the_same_search(name: str):
     assert first.prior.tobytes() == second.prior.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float64"])
+@pytest.mark.parametrize("has_gradient", [False, True])
+@pytest.mark.parametrize("kind", ["batched", "one by one", "cached"])
+def test_a_function_may_answer_with_tensors_of_any_precision(dtype: str, has_gradient: bool, kind: str):
+    """NumPy has no bfloat16: what it cannot read becomes float32."""
+    torch = pytest.importorskip("torch")
+    if has_gradient and dtype.startswith("float8"):
+        pytest.skip("PyTorch has no gradients of 8-bit floats")
+    game = GAMES["connect4"]
+    row = torch.tensor([0.5, -1.0, 2.0, 0.0, 1.0, -0.5, 0.25]).to(getattr(torch, dtype)).requires_grad_(has_gradient)
+    value = torch.tensor(-0.5).to(getattr(torch, dtype)).requires_grad_(has_gradient)
+
+    def fn(observations: Any) -> tuple[Any, Any]:
+        if kind == "one by one":
+            return row, value
+        return torch.stack([row] * len(observations)), torch.stack([value] * len(observations))
+
+    evaluator: Any = from_function(fn, batched=kind != "one by one")
+    if kind == "cached":
+        evaluator = CachingEvaluator(evaluator, PredictionCache(1 << 20))
+    result, want = (
+        Search(game, answers, SearchConfig(num_simulations=30, leaves_per_tree=4)).run(game.initial_state())
+        for answers in (
+            evaluator,
+            from_function(lambda _: (row.detach().float().numpy(), -0.5)),
+        )
+    )
+    assert result.visits.tolist() == want.visits.tolist()
+    assert result.prior.tobytes() == want.prior.tobytes() and result.q.tobytes() == want.q.tobytes()
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_function_may_answer_with_bfloat16_of_jax(batched: bool):
+    jnp = pytest.importorskip("jax.numpy")
+    game = GAMES["tictactoe"]
+
+    def fn(rows: Any) -> tuple[Any, Any]:
+        shape = (len(rows), 9) if batched else (9,)
+        return jnp.zeros(shape, jnp.bfloat16), jnp.full(shape[:-1], 0.5, jnp.bfloat16)
+
+    result = Search(game, from_function(fn, batched=batched), SearchConfig(num_simulations=9)).run(game.initial_state())
+    assert result.visits.sum() == 9 and result.prior.tolist() == pytest.approx([1 / 9] * 9)
+
+
 # --- Protocols ---------------------------------------------------------------------------------------------------
 
 

@@ -159,8 +159,15 @@ def flatten_rows(observations: Observations) -> FloatArray:
 
 
 def off_device(answer: Any) -> Any:
-    """What NumPy can read: tensors without their gradient, in the memory of the host."""
-    return answer.detach().cpu() if hasattr(answer, "detach") else answer
+    """What NumPy can read: tensors without their gradient, in the memory of the host.
+
+    NumPy has no bfloat16 and none of the 8-bit floats: such tensors become float32.
+    """
+    if not hasattr(answer, "detach"):
+        return answer
+    tensor = answer.detach().cpu()
+    is_narrow = tensor.is_floating_point() and tensor.dtype.itemsize <= 2
+    return tensor.float() if is_narrow else tensor
 
 
 def version_of(evaluator: object) -> int:
