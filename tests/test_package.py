@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "windrow"
 # the public API, and the edges are the top.
 LAYERS = [
     {"_core", "errors"},
-    {"cores", "memory", "numerics"},
+    {"cores", "files", "memory", "numerics"},
     {"games"},
     {"testing"},
     {"settings"},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,7 @@ def test_a_checkpoint(run_folder: Path, part: str) -> None:
 
 
 def test_a_checkpoint_of_another_game(run_folder: Path) -> None:
-    with pytest.raises(EvaluatorError, match=r"plays connect4.*, not tictactoe"):
+    with pytest.raises(CheckpointError, match=r"trained for connect4.*, not for tictactoe"):
         load(run_folder, game=make_game("tictactoe"))
 
 
@@ -158,16 +160,40 @@ def test_an_exported_program(tmp_path: Path) -> None:
     want = by_hand(small_net(), positions().observations)
     for backend in ("torch", "onnxruntime"):
         for game in (GAME, None):
-            got = load(path, game=game, backend=backend).evaluate(positions().observations)
+            got = load(path, game=game, backend=backend, trust_code=True).evaluate(positions().observations)
             np.testing.assert_allclose(got[0], want[0], atol=1e-4)
     with pytest.raises(EvaluatorError, match=r"net\.pt2 takes .*\[K, 2, 6, 7\], but the game gives .*\[K, 2, 3, 3\]"):
-        load(path, game=make_game("tictactoe"))
+        load(path, game=make_game("tictactoe"), trust_code=True)
+
+
+def test_a_file_that_can_hold_code_is_not_opened_unasked(tmp_path: Path) -> None:
+    """A zip file with a pickle in it, as torch.export writes them, but with another program in the pickle."""
+    canary, path = tmp_path / "canary", tmp_path / "net.pt2"
+
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return canary.touch, ()
+
+    torch.export.save(torch.export.export(small_net(), (torch.zeros(2, 2, 6, 7),)), path)
+    hostile = tmp_path / "hostile.pt2"
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(hostile, "w") as changed:
+        for name in whole.namelist():
+            data = whole.read(name)
+            if name.endswith(".pt"):
+                buffer = io.BytesIO()
+                torch.save(Hostile(), buffer)
+                data = buffer.getvalue()
+            changed.writestr(name, data)
+    with pytest.raises(EvaluatorError, match=r"runs whatever code is in them.*trust_code=True"):
+        load(hostile, game=GAME)
+    assert not canary.exists()
 
 
 # --- No torch ----------------------------------------------------------------------------------------------------
 
 WITHOUT = """
 import sys
+import zipfile
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -349,7 +375,7 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         rubbish = tmp_path / name
         rubbish.write_bytes(b"rubbish")
         with pytest.raises(EvaluatorError, match="rubbish"):
-            load(rubbish, game=GAME)
+            load(rubbish, game=GAME, trust_code=True)
 
 
 def test_an_onnx_file_with_a_fixed_batch(tmp_path: Path) -> None:

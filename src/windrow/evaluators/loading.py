@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from windrow.cores import num_cores
-from windrow.errors import ConfigError, EvaluatorError
+from windrow.errors import ConfigError
 from windrow.evaluators.backends.catalog import find_backend, select_backends
 from windrow.evaluators.backends.choice import choose
 from windrow.evaluators.backends.source import Input, check_inputs, game_inputs, open_source
@@ -40,6 +40,7 @@ def load(
     max_update_s: float | None = None,
     positions: Observations | None = None,
     use_cache: bool = True,
+    trust_code: bool = False,
 ) -> NetworkEvaluator:
     """An evaluator that runs a network in the runtime that does it fastest here, or in the one asked for.
 
@@ -49,11 +50,12 @@ def load(
 
     Args:
         source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it; or the path of an ONNX file, which
-            needs no PyTorch, of a program saved by `torch.export.save` (.pt2), or of a checkpoint of windrow's: its
-            model.safetensors, its folder, or the folder of a run, for its latest. The weights are copied: give later
-            ones to the evaluator's `update` (those of a checkpoint's network through `windrow.nets.fold`).
+            needs no PyTorch, of a program saved by `torch.export.save` (.pt2, see `trust_code`), or of a checkpoint of
+            windrow's: its model.safetensors, its folder, or the folder of a run, for its latest. The weights are
+            copied: give later ones to the evaluator's `update` (those of a checkpoint's network through
+            `windrow.nets.fold`).
         game: what it will be used for. Modules need it, since they do not say what they take; a file is checked
-            against it, and a checkpoint has its own.
+            against it. A checkpoint for a game that comes with windrow names that game itself.
         backend: "auto" measures what is installed and takes the fastest whose answers agree with float32 (see
             `windrow.evaluators.backends.agreement`); `evaluator.choice` says what and why. Otherwise a name from
             `windrow.evaluators.backends.catalog`.
@@ -68,11 +70,13 @@ def load(
             during training 0.05 is a good limit.
         positions: observations to calibrate and compare on. None: from random play of `game`.
         use_cache: whether "auto" may remember its measurements on disk, and use those remembered.
+        trust_code: load also a .pt2 file, which holds pickles: loading it runs whatever code is in it. ONNX files and
+            checkpoints are data, and need no trust.
 
     Raises:
         MissingExtraError: a package is not installed; it names the extra.
         EvaluatorError: the network cannot be read, exported or run, or does not fit the game.
-        CheckpointError: a checkpoint is damaged.
+        CheckpointError: a checkpoint is damaged, or was trained for another game.
         ConfigError: there is no such backend or precision.
     """
     threads = _checked_threads(num_threads)
@@ -86,7 +90,7 @@ def load(
     if _is_checkpoint(source):
         label = str(source)
         source, game = _open_checkpoint(label, game)
-    network = open_source(source, inputs=_given_inputs(game, positions))
+    network = open_source(source, inputs=_given_inputs(game, positions), trust_code=trust_code)
     network.label = label or network.label
     if positions is not None:
         given = given_positions(positions)
@@ -123,9 +127,7 @@ def _is_checkpoint(source: object) -> bool:
 
 def _open_checkpoint(path: str, game: Any) -> tuple[Any, Any]:
     """The network of a checkpoint, folded, and its game."""
-    model = _find(CHECKPOINT_LOADER)(path)
-    if game is not None and model.game != game:
-        raise EvaluatorError(f"{path} plays {model.game!r}, not {game!r}: load it for its own game")
+    model = _find(CHECKPOINT_LOADER)(path, expect_game=game)
     return _find(FOLDING)(model.net), model.game
 
 

@@ -12,10 +12,10 @@ import random
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, UnknownKeyError
+from windrow.errors import CheckpointError, ConfigError, UnknownKeyError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
@@ -215,8 +215,12 @@ def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     backend, batch = settings.pop("backend", "auto"), settings.pop("batch", 64)
     module, _, attribute = CHECKPOINT_LOADER.partition(":")
     model: Any = getattr(import_module(module), attribute)(Path(spec.name), expect_game=game)
-    trained_with = cast("dict[str, Any]", model.metadata.get("search") or {})
-    as_trained = {key: trained_with[key] for key in _LOOKING if key in trained_with}
+    trained_with: Any = model.metadata.get("search") or {}
+    try:
+        as_trained = {key: trained_with[key] for key in _LOOKING if key in trained_with}
+        SearchConfig(**as_trained)
+    except (ConfigError, TypeError) as error:
+        raise CheckpointError(f"{model.path} cannot be used: its search settings are wrong: {error}") from error
     # Before the network is loaded, which may take a while: a misspelled setting is known at once.
     read = _read_settings(spec, {**as_trained, **settings}, seed, ("backend", "batch"))
     evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import warnings
@@ -27,15 +28,17 @@ from typing import Any, NamedTuple, cast
 from torch import Tensor
 
 from windrow.errors import CheckpointError, ConfigError, GameError
+from windrow.files import read_regular
 from windrow.games.core_game import CoreGame
-from windrow.games.registry import make_game
-from windrow.nets.specs import from_spec
+from windrow.games.provenance import game_from_file
+from windrow.nets.specs import from_weights
 from windrow.train.disk import explain_write, sync_folder, write_file
-from windrow.train.tensor_file import damaged, pack_tensors, read_tensors, to_json
+from windrow.train.tensor_file import damaged, pack_tensors, parse_object, read_tensors, to_json
 
 FORMAT = 1
 MODEL, TENSORS, TRAINING = "model.safetensors", "training.safetensors", "training.json"
 _FOLDER = "checkpoints"
+_NUMBER = re.compile(r"[0-9]+")
 _OF_NET = "net."
 """Names in a learner's state that are weights, which are in the model's file already."""
 
@@ -143,24 +146,23 @@ def save_checkpoint(
 def load_model(path: str | Path, *, expect_game: CoreGame | None = None) -> LoadedModel:
     """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
 
+    Args:
+        path: the file or the folder.
+        expect_game: the game that the network is to play. Without it only networks for games that come with windrow
+            are loaded: code that a file names is not imported.
+
     Raises:
-        CheckpointError: there is none, it is damaged, or it is for another game than `expect_game`.
+        CheckpointError: there is none, it is damaged, or it is for another game.
     """
     file = _find_model(Path(path))
     tensors, metadata = read_tensors(file)
     _check_format(metadata, file)
     try:
-        name, options, spec = metadata["game"], metadata["game_options"], metadata["net"]
-        game = make_game(name, **options)
-        net = from_spec(spec)
-        net.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError, ConfigError, GameError) as error:
-        # What the hash vouches for is what was written: by a program that knew other games or networks.
-        reason = f"no {error} in it" if isinstance(error, KeyError) else str(error)
-        raise CheckpointError(f"{file} cannot be used with this version of windrow: {reason}") from error
-    if expect_game is not None and game != expect_game:
-        raise CheckpointError(f"{file} was trained for {game!r}, not for {expect_game!r}: name that game, or train one")
-    return LoadedModel(game, net.eval(), spec, metadata, file)
+        game = game_from_file(metadata.get("game"), metadata.get("game_options"), expect_game)
+        net = _make_net(metadata.get("net"), tensors, game)
+    except (ConfigError, GameError) as error:
+        raise CheckpointError(f"{file} cannot be used: {error}") from error
+    return LoadedModel(game, net, net.spec, metadata, file)
 
 
 def load_training(path: str | Path, *, expect_game: CoreGame | None = None) -> SavedTraining:
@@ -172,6 +174,9 @@ def load_training(path: str | Path, *, expect_game: CoreGame | None = None) -> S
     file = _find_model(Path(path))
     folder = file.parent
     training = _check_folder(folder)
+    for part in ("counters", "config", "metrics"):
+        if not isinstance(training.get(part), dict):
+            raise damaged(folder / TRAINING, f"it has no {part}")
     model = load_model(file, expect_game=expect_game)
     optimizer, _ = read_tensors(folder / TENSORS)
     weights: dict[str, Tensor] = model.net.state_dict()
@@ -266,7 +271,7 @@ def _delete_leftovers(folder: Path) -> None:
 def _places(folder: Path) -> list[Path]:
     """The folders of all checkpoints, oldest first."""
     try:
-        names = [place for place in folder.iterdir() if place.name.isdigit() and place.is_dir()]
+        names = [place for place in folder.iterdir() if _NUMBER.fullmatch(place.name) and place.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -307,37 +312,52 @@ def _check_folder(folder: Path) -> dict[str, Any]:
         CheckpointError: they are not.
     """
     path = folder / TRAINING
+    data = _read(path)
     try:
-        content: Any = json.loads(path.read_bytes())
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise damaged(path, "it is not JSON") from error
-    if not isinstance(content, dict):
-        raise damaged(path, "it is not an object")
-    training = cast("dict[str, Any]", content)
-    if training.pop("sha256", None) != _hash_json(training):
+        training = parse_object(data)
+        is_whole = training.pop("sha256", None) == _hash_json(training)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"it is not JSON: {error}") from error
+    if not is_whole:
         raise damaged(path, "its contents do not have the hash that they were written with")
     _check_format(training, path)
-    for name, facts in training["files"].items():
+    files: Any = training.get("files")
+    if not isinstance(files, dict) or set(cast("dict[str, Any]", files)) != {MODEL, TENSORS}:
+        raise damaged(path, f"it does not have the hashes of {MODEL} and {TENSORS}")
+    for name, facts in cast("dict[str, Any]", files).items():
         _check_file(folder / name, facts)
     return training
 
 
-def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
+def _check_file(path: Path, facts: Any) -> None:
+    data = _read(path)
+    found = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    if not isinstance(facts, dict) or found != facts:
+        raise damaged(path, f"its {len(data)} bytes do not have the size and the hash that they were written with")
+
+
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) != facts["bytes"]:
-        raise damaged(path, f"it has {len(data)} bytes instead of {facts['bytes']}")
-    if hashlib.sha256(data).hexdigest() != facts["sha256"]:
-        raise damaged(path, "its contents do not have the hash that they were written with")
+
+
+def _make_net(spec: object, weights: Mapping[str, Tensor], game: CoreGame) -> Any:
+    """The network that a file describes, if it is one for the game."""
+    if not isinstance(spec, Mapping):
+        raise ConfigError("it does not describe its network")
+    described, shown = cast("Mapping[str, Any]", spec), game.observation
+    shapes = {name: [*shape] for name, shape in shown.items()} if isinstance(shown, Mapping) else [*shown]
+    for name, wanted in (("observation", shapes), ("num_actions", game.num_actions)):
+        if (found := described.get(name)) != wanted:
+            raise ConfigError(f"its network is for {name} = {found!r:.100}, but {game!r} has {wanted!r}")
+    return from_weights(described, weights)
 
 
 def _check_format(content: Mapping[str, Any], path: Path) -> None:
     if content.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path} has format {content.get('format')!r}, but this windrow reads format {FORMAT}: use the version of "
-            "windrow that wrote it"
+            f"{path} has format {content.get('format')!r:.100}, but this windrow reads format {FORMAT}: use the "
+            "version of windrow that wrote it"
         )

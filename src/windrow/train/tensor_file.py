@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +20,15 @@ import safetensors.torch
 from torch import Tensor
 
 from windrow.errors import CheckpointError
+from windrow.files import read_regular
 
 _BLANK = "0" * 64
 _KEY = b'"sha256":"'
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _LENGTH = struct.Struct("<Q")
-_PICKLES = (b"PK\x03\x04", b"\x80")
-"""How files of torch.save begin, new ones and old ones."""
+_ZIP = b"PK\x03\x04"
+_PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
+"""How files of torch.save begin that are not zip files: pickle's opcode PROTO and its argument."""
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> bytes:
@@ -43,20 +47,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: it cannot be read, is damaged, or is no such file.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     metadata = _metadata(data, path)
-    digest = str(metadata.get("sha256", ""))
-    place = data.find(_KEY + digest.encode()) + len(_KEY)
-    blank = hashlib.sha256(data[:place])
-    blank.update(_BLANK.encode())
-    blank.update(memoryview(data)[place + len(_BLANK) :])
-    if len(digest) != len(_BLANK) or blank.hexdigest() != digest:
+    digest, description = metadata.get("sha256"), metadata["windrow"]
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest) or _hash(data, digest) != digest:
         raise damaged(path, "its contents do not have the hash that they were written with")
     try:
-        return safetensors.torch.load(data), json.loads(metadata["windrow"])
-    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        return safetensors.torch.load(data), parse_object(description)
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise damaged(path, str(error)) from error
 
 
@@ -65,27 +65,56 @@ def damaged(path: Path, reason: str) -> CheckpointError:
     return CheckpointError(f"{path} is damaged ({reason}): delete it, and use an earlier checkpoint or another copy")
 
 
+def parse_object(text: Any) -> dict[str, Any]:
+    """The object that JSON in `text` describes.
+
+    Raises:
+        ValueError: it is no JSON, nested too deeply, or something else than an object.
+    """
+    if not isinstance(text, str | bytes):
+        raise ValueError(f"JSON is text, not {type(text).__name__}")
+    try:
+        found: Any = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is not an object")
+    return cast("dict[str, Any]", found)
+
+
 def to_json(value: object, *, indent: int | None = None) -> str:
     """JSON, with NumPy's numbers as numbers."""
     return json.dumps(value, indent=indent, default=_plain)
 
 
+def _hash(data: bytes, digest: str) -> str:
+    """The hash of a file with zeros in the place of `digest`."""
+    place = data.find(_KEY + digest.encode()) + len(_KEY)
+    blank = hashlib.sha256(data[:place])
+    blank.update(_BLANK.encode())
+    blank.update(memoryview(data)[place + len(_BLANK) :])
+    return blank.hexdigest()
+
+
 def _metadata(data: bytes, path: Path) -> dict[str, Any]:
+    """The metadata in the header of a safetensors file."""
     if len(data) < _LENGTH.size:
         raise damaged(path, f"it ends after {len(data)} bytes")
-    if data.startswith(_PICKLES):
-        raise CheckpointError(
-            f"{path} is not a checkpoint of windrow: name a run's folder, or a model.safetensors in it. A module that "
-            "torch.save has saved is used from Python: TorchEvaluator(module)"
-        )
     (length,) = _LENGTH.unpack_from(data)
-    if length > len(data) - _LENGTH.size:
-        raise damaged(path, f"it ends after {len(data)} bytes, within its header")
+    end = _LENGTH.size + length
     try:
-        header: Any = json.loads(data[_LENGTH.size : _LENGTH.size + length])
+        if end > len(data):
+            raise ValueError(f"it ends after {len(data)} bytes, within its header")
+        metadata: Any = parse_object(data[_LENGTH.size : end]).get("__metadata__")
     except ValueError as error:
-        raise damaged(path, "its header cannot be read") from error
-    metadata: Any = cast("dict[str, Any]", header).get("__metadata__") if isinstance(header, dict) else None
+        # Only now: the header's length comes first, and any byte can be the first of a length.
+        if data.startswith((_ZIP, *_PICKLES)):
+            raise CheckpointError(
+                f"{path} is not a checkpoint of windrow: name a run's folder, or a model.safetensors in it. A module "
+                "that torch.save has saved is used from Python: TorchEvaluator(module)"
+            ) from None
+        reason = str(error) if end > len(data) else f"its header cannot be read: {error}"
+        raise damaged(path, reason) from error
     if not isinstance(metadata, dict) or "windrow" not in metadata:
         raise CheckpointError(f"{path} does not say what it is: only files that windrow has written can be loaded")
     return cast("dict[str, Any]", metadata)

@@ -122,15 +122,16 @@ class Network:
         return self._signature
 
 
-def open_source(source: object, *, inputs: tuple[Input, ...] | None) -> Network:
+def open_source(source: object, *, inputs: tuple[Input, ...] | None, trust_code: bool = False) -> Network:
     """Read what `load` was given.
 
     Args:
         source: a `torch.nn.Module`, or the path of a file whose suffix is one of `READERS`.
         inputs: what the game gives; needed for modules, which do not say what they take.
+        trust_code: read also files that can hold code, and run it.
 
     Raises:
-        EvaluatorError: it cannot be read, or takes other inputs than the game gives.
+        EvaluatorError: it cannot be read, takes other inputs than the game gives, or can hold code.
     """
     torch = sys.modules.get("torch")  # whoever has a module has imported it
     if torch is not None and isinstance(source, torch.nn.Module):
@@ -144,6 +145,12 @@ def open_source(source: object, *, inputs: tuple[Input, ...] | None) -> Network:
             raise EvaluatorError(
                 f"{path} cannot be read: {', '.join(READERS)} files can. For a state dict, make the module, "
                 "load_state_dict into it, and load the module"
+            )
+        if reader is _read_program and not trust_code:
+            raise EvaluatorError(
+                f"{path} is a program of torch.export. Such a file holds pickles, and loading it runs whatever code is "
+                "in them. If you trust where it comes from: load(path, trust_code=True). An ONNX file of the same "
+                "network needs no trust"
             )
         return reader(path, inputs)
     raise EvaluatorError(

@@ -1,0 +1,43 @@
+"""Reading files that anybody may have made: only regular ones, and only those that fit into memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+from windrow.memory import spare_memory
+
+_SMALL = 1 << 20
+"""Bytes of a file that is read without asking how much memory there is."""
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A regular file, open for reading in binary.
+
+    Raises:
+        OSError: it cannot be opened, or it is a pipe, a device or a folder, from which reading might never end.
+    """
+    # A pipe that nobody writes to would keep a plain open waiting.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The contents of a regular file.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger than the memory that is left.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > _SMALL and size > spare_memory():
+            raise OSError(errno.EFBIG, f"its {size:,} bytes do not fit into memory", str(path))
+        return file.read()
