@@ -3,7 +3,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -212,3 +214,15 @@ def test_every_knob_of_the_law_is_explained():
     for statement, following in itertools.pairwise(body):
         if isinstance(statement, ast.AnnAssign):
             assert isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant), ast.unparse(statement)
+
+
+@pytest.mark.parametrize("name", ["config.json", "config.toml"])
+def test_a_file_of_settings_that_is_none(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("[" * 100_000 if name.endswith("json") else "a = " + "[" * 100_000)
+    with pytest.raises(ConfigError, match=r"cannot be read|nested too deeply"):
+        SearchConfig.read(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        SearchConfig.read(path)

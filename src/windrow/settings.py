@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from windrow.errors import ConfigError, UnknownKeyError
+from windrow.files import read_regular
 from windrow.games.spelling import explain_unknown
 
 S = TypeVar("S", bound="Settings")
@@ -24,7 +25,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     if path.suffix not in _FILES:
         raise ConfigError(f"{path} is not a config: its name must end in .toml or .json")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -33,6 +34,8 @@ def read_file(path: str | Path) -> dict[str, Any]:
         settings: Any = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} cannot be read: it is nested too deeply") from None
     if not isinstance(settings, dict):
         raise ConfigError(f"{path} must hold settings by name")
     return cast("dict[str, Any]", settings)

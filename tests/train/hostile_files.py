@@ -27,6 +27,8 @@ SOUND: dict[str, Any] = {
     "step": 1,
     "metrics": {},
 }
+TRAP = "import os, pathlib\npathlib.Path(os.environ['CANARY']).touch()\n"
+"""A module that tells of its import."""
 DEEP = "[" * 100_000 + "]" * 100_000
 
 

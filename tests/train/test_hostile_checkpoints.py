@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 import torch
-from hostile_files import CONNECT4, NET, SOUND, description, malformed_models, rehash, write_model, write_run
+from hostile_files import CONNECT4, NET, SOUND, TRAP, description, malformed_models, rehash, write_model, write_run
 from training_cases import finish, small_run
 
 from windrow import CheckpointError, make_game
@@ -168,13 +168,12 @@ def test_names_that_only_look_like_numbers(tmp_path: Path) -> None:
 
 # --- Games of one's own ------------------------------------------------------------------------------------------
 
-TRAP = "import pathlib\npathlib.Path(__file__).with_name('canary').touch()\n"
-
 
 @pytest.mark.parametrize("game", ["trap.py:Game", "trap:Game", "openspiel:trap", "pettingzoo:trap", "pathlib:Path"])
 def test_code_that_a_file_names_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, game: str) -> None:
     (tmp_path / "trap.py").write_text(TRAP)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CANARY", str(tmp_path / "canary"))
     monkeypatch.syspath_prepend(tmp_path)
     path = write_model(tmp_path / "model.safetensors", description(game=game, game_options={}))
     with pytest.raises(CheckpointError, match="name the game yourself"):

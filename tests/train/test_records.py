@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import resource
 from pathlib import Path
 
@@ -202,3 +203,16 @@ def test_a_log_that_may_not_grow_is_as_it_was(tmp_path: Path):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         log.append(GAMES[3])
     assert GameLog.read(path) == [*GAMES[:2], GAMES[3]]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_log_that_is_no_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "000001.games"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        GameLog.read(path)

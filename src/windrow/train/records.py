@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import CheckpointError
+from windrow.files import open_regular
 from windrow.train.disk import explain_write
 
 NOBODY = -1
@@ -271,7 +272,7 @@ def _frames(path: Path) -> Iterator[tuple[bytes, int]]:
     failed, and zeros at the end, which some file systems leave then. Everything else is damage.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             magic = file.read(len(_MAGIC))
             if magic != _MAGIC:
