@@ -79,7 +79,7 @@ def test_an_address_typed_by_a_person_has_no_origin() -> None:
 
 
 def test_names() -> None:
-    assert host_name("[::1]:80") == "::1" and host_name("A.b:1") == "a.b" and host_name("a:b:c") is not None
+    assert host_name("[::1]:80") == "::1" and host_name("A.b:1") == "a.b" and host_name("a:b:c") is None
     assert is_loopback("127.8.9.1") and is_loopback("::1") and not is_loopback("0.0.0.0") and not is_loopback("board")
 
 

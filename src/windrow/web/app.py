@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,7 +74,7 @@ def make_app(
         tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
         app.add_api_route(path, _serve(Response, content, kind, tag), methods=["GET", "HEAD"], response_model=None)
     connections = Counter(limits.max_connections)
-    app.router.routes.append(WebSocketRoute("/socket", _converse(open_session)))
+    app.router.routes.append(WebSocketRoute("/socket", _converse(open_session, limits)))
     return Guard(app, access, connections)
 
 
@@ -101,22 +103,59 @@ def _serve(response: Any, content: bytes, kind: str, tag: str) -> Callable[[], A
 
 
 def _converse(
-    open_session: Callable[[Callable[[str], Awaitable[None]]], Conversation],
+    open_session: Callable[[Callable[[str], Awaitable[None]]], Conversation], limits: Limits
 ) -> Callable[[Any], Awaitable[None]]:
     async def converse(socket: Any) -> None:
         await socket.accept()
-        session = open_session(socket.send_text)
+        session, inbox = open_session(socket.send_text), _Inbox(limits)
+        # Reading goes on while a request is answered: the end of the connection must not wait behind other messages.
+        tasks = [asyncio.create_task(_hear(socket, inbox)), asyncio.create_task(_answer(session, inbox))]
         try:
             session.greet()
-            while True:
-                message = await socket.receive()
-                if message["type"] == "websocket.disconnect":
-                    return
-                text = message.get("text")
-                if not await session.handle("" if text is None else text):
-                    await socket.close(1008, "too many messages that make no sense")
-                    return
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            for task in tasks:
+                task.cancel()
             await session.close()
+        if reason := " ".join(task.result() for task in done):
+            await socket.close(1008, reason)
 
     return converse
+
+
+class _Inbox:
+    """The messages of a page that are not answered yet, in order."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._texts: deque[str] = deque()
+        self._has_text = asyncio.Event()
+
+    def put(self, text: str) -> bool:
+        """Add a message; False if there are more than a page may have waiting."""
+        self._texts.append(text)
+        self._has_text.set()
+        limits = self._limits
+        return len(self._texts) <= limits.max_waiting and sum(map(len, self._texts)) <= limits.max_waiting_bytes
+
+    async def take(self) -> str:
+        """The next message; waits for one."""
+        while not self._texts:
+            self._has_text.clear()
+            await self._has_text.wait()
+        return self._texts.popleft()
+
+
+async def _hear(socket: Any, inbox: _Inbox) -> str:
+    """Read until the page is gone, which returns "", or must go; returns why."""
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        if not inbox.put(message.get("text") or ""):
+            return "too many requests wait to be answered"
+    return ""
+
+
+async def _answer(session: Conversation, inbox: _Inbox) -> str:
+    """Answer messages in order until the page must go; returns why."""
+    while await session.handle(await inbox.take()):
+        pass
+    return "too many messages that make no sense"

@@ -62,7 +62,8 @@ class Guard:
         elif token is not None and self._access.token is not None:
             # Once in the cookie, the token needs to be neither in the address nor in the history.
             cookie = f"{self._access.cookie}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
-            more = [(b"location", scope["path"].encode()), (b"set-cookie", cookie.encode())]
+            # Always to the page itself: a path that came with the request could name another server.
+            more = [(b"location", b"/"), (b"set-cookie", cookie.encode())]
             await _respond(303, b"", [*_HEADERS, *more], send)
         else:
             await self._app(scope, receive, _adding_headers(send))
@@ -84,7 +85,12 @@ class Guard:
 
 
 def _headers_of(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """By name; of a header that came more than once all values, which then is no host, origin or length."""
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
 
 
 def _check_form(method: str, headers: dict[str, str]) -> Refusal | None:

@@ -23,6 +23,10 @@ class Limits:
 
     max_message_bytes: int = 64 << 10
     """Longest message of a page; a longer one ends its connection."""
+    max_waiting: int = 1024
+    """Messages of a page that wait to be answered; one more ends its connection."""
+    max_waiting_bytes: int = 1 << 20
+    """Length of all these messages together."""
     max_connections: int = 128
     """Pages open at once."""
     max_sockets: int = 512
@@ -41,6 +45,8 @@ class Limits:
     """Requests of one page that make no sense, before its connection is ended."""
     request_timeout_s: float = 10.0
     """From connecting to the end of the first request."""
+    ping_s: float = 20.0
+    """Seconds between two pings of a page, and from a ping to the answer without which the connection is cut."""
     updates_per_second: float = 20.0
     """Of what is known about a position, to one page."""
 

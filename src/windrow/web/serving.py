@@ -23,6 +23,9 @@ _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 30\r\n\r\n"
     b"too many connections are open\n"
 )
+_BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_MAX_FRAGMENTS = 1024
+"""Parts in which one message may come."""
 
 
 def open_port(host: str, port: int | None) -> socket.socket:
@@ -107,10 +110,10 @@ def make_server(app: App, limits: Limits) -> Any:
     config = uvicorn.Config(
         app,
         http=_limited_protocol(limits),
-        ws="websockets-sansio",
+        ws=_limited_socket(),
         ws_max_size=limits.max_message_bytes,
-        ws_ping_interval=20.0,
-        ws_ping_timeout=20.0,
+        ws_ping_interval=limits.ping_s,
+        ws_ping_timeout=limits.ping_s,
         # Updates are small and the wire is short: packing them would cost more than it saves.
         ws_per_message_deflate=False,
         timeout_keep_alive=5,
@@ -122,6 +125,30 @@ def make_server(app: App, limits: Limits) -> Any:
         server_header=False,
     )
     return uvicorn.Server(config)
+
+
+def _limited_socket() -> Any:
+    """Uvicorn's sockets, with an end for those that would stay open without a page at the other end."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    class LimitedSocket(WebSocketsSansIOProtocol):
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.handshake_exc is not None and not self.handshake_initiated:  # no request that can be read
+                self.transport.write(_BAD_HANDSHAKE)
+                self.transport.close()
+
+        def handle_cont(self, event: Any) -> None:
+            if len(self.frames) < _MAX_FRAGMENTS:
+                super().handle_cont(event)
+            else:  # they may be empty, so that the limit on the length of a message is never reached
+                self.transport.abort()
+
+        def keepalive_timeout(self) -> None:
+            super().keepalive_timeout()
+            self.transport.abort()  # closing would wait for the page to read the rest
+
+    return LimitedSocket
 
 
 def _limited_protocol(limits: Limits) -> Any:
