@@ -103,6 +103,21 @@ class Talk:
                     continue
 
 
+def hang_up(*arguments: str, lines: list[str]) -> tuple[str, int, str]:
+    """Say something to a `windrow protocol ...` process, hear one line, and read no more: the line, its end, stderr."""
+    command, pipe = [sys.executable, "-m", "windrow", "protocol", *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        try:
+            process.stdin.write("".join(f"{line}\n" for line in lines))
+            process.stdin.flush()
+            answer = process.stdout.readline().rstrip("\n")
+            process.stdout.close()
+            return answer, process.wait(timeout=PATIENCE_S), process.stderr.read()
+        finally:
+            process.kill()
+
+
 def play_script(commands: str | bytes, make_evaluator: EvaluatorMaker, **settings: Any) -> list[str]:
     """What a brain in this process answers to commands, until there are no more."""
     raw = commands.encode() if isinstance(commands, str) else commands

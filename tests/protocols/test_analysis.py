@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protocol_cases import Talk, analyse
+from protocol_cases import Talk, analyse, hang_up
 
 from windrow import Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, from_function
@@ -453,3 +453,15 @@ def test_nothing_breaks_it(queries: list[Any]) -> None:
     assert all("error" in answer or "id" in answer for answer in answers)
     last = next(answer for answer in answers if answer.get("id") == "last one")
     assert last["root_info"]["visits"] == 4
+
+
+# --- Clients that hang up -----------------------------------------------------------------------------------------
+
+
+def test_searches_end_when_nobody_reads_the_answers() -> None:
+    """With an hour to go, and the input still open."""
+    queries = [{"id": "long", "time_limit_s": 3600}, {"id": "stats", "action": "query_stats"}]
+    lines = [json.dumps(query) for query in queries]
+    answer, code, said = hang_up("analysis", "gomoku", "--trees", "1", lines=lines)
+    assert json.loads(answer)["running"] + json.loads(answer)["waiting"] == 1
+    assert code in (0, 1) and said == ""

@@ -10,7 +10,7 @@ from typing import Any, TextIO, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protocol_cases import play_script
+from protocol_cases import hang_up, play_script
 
 from windrow import ConfigError, SearchConfig, SearchResult, make_game
 from windrow.errors import GameError
@@ -335,3 +335,10 @@ def test_nothing_breaks_it(lines: list[str]) -> None:
     )
     assert all(GRAMMAR.fullmatch(answer) for answer in found), found
     assert found[-2] == "OK" and re.fullmatch(MOVE, found[-1])
+
+
+def test_a_move_is_not_searched_for_a_manager_that_is_gone() -> None:
+    """With an hour for the move, and the input still open."""
+    lines = ["START 15", "INFO timeout_turn 3600000", "BEGIN"]
+    answer, code, said = hang_up("gomocup", "--evaluator", "uniform", lines=lines)
+    assert (answer, said) == ("OK", "") and code in (0, 1)

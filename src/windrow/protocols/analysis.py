@@ -85,6 +85,7 @@ class AnalysisServer:
                 if line is not None:
                     self._handle(line)
                 if self._jobs:
+                    self._writer.check_reader()  # searches whose answers nobody reads end here
                     self._advance()
                 elif reader.has_ended:
                     return

@@ -321,13 +321,20 @@ class Gomocup:
     def _think(
         self, state: State, stones: list[Stone], arrived: float, tell: Callable[[int], None] | None = None
     ) -> SearchResult:
-        """Search for as long as the limits allow."""
+        """Search for as long as the limits allow, and a manager is there to hear the answer."""
+
+        def hear(action: int) -> None:
+            if self._writer is not None:
+                self._writer.check_reader()
+            if tell is not None:
+                tell(action)
+
         self._thinking_since = arrived
         try:
             seconds = min(self._seconds(self._limits), self._seconds(self._heard)) - (perf_counter() - arrived)
             if self._is_ending.is_set():  # heard before the search could be told
                 seconds = 0.0
-            return self._brain.think(state, stones, seconds, tell)
+            return self._brain.think(state, stones, seconds, hear)
         finally:
             self._thinking_since = None
 

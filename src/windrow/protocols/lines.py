@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -116,6 +117,22 @@ class LineWriter:
 
     def __init__(self, stream: TextIO | Any) -> None:
         self._stream = stream
+        self._poll: select.poll | None = None
+        try:
+            poll = select.poll()
+            poll.register(stream.fileno(), 0)  # nothing but that the other end is gone
+            self._poll = poll
+        except (OSError, ValueError, AttributeError):
+            pass  # a stream in memory, or a system without poll: a failing write tells it later
+
+    def check_reader(self) -> None:
+        """Notice early, without writing, that nobody reads what is written here.
+
+        Raises:
+            BrokenPipeError: whoever did is gone.
+        """
+        if self._poll is not None and self._poll.poll(0):
+            raise BrokenPipeError("nobody reads the answers any more")
 
     def write(self, text: str) -> None:
         """Write one line; line breaks within it become spaces, so that it stays one, and it is ASCII on every pipe."""
