@@ -66,7 +66,7 @@ def test_a_page_that_no_longer_reads_is_cut_off() -> None:
     code = (
         "from windrow.play.specs import parse_game; from windrow.web import access, app, evaluation, limits, serving\n"
         "from windrow.evaluators import UniformEvaluator; from windrow.web.session import Table\n"
-        "bounds, uniform = limits.Limits(ping_s=0.5), evaluation.NamedEvaluator('uniform', UniformEvaluator(), "
+        "bounds, uniform = limits.Limits(ping_s=3.0), evaluation.NamedEvaluator('uniform', UniformEvaluator(), "
         "is_network=False)\n"
         "table, rules = Table.lay(parse_game('connect4'), [uniform], limits=bounds), "
         "access.Access.for_host('127.0.0.1')\n"
@@ -79,11 +79,17 @@ def test_a_page_that_no_longer_reads_is_cut_off() -> None:
             served = Served(read_line(process).strip(), process)
             with served.socket() as opened:
                 observer = Client(opened)
-                # A small window and a short queue, so that the client's thread soon stops taking what comes.
-                with served.socket(max_queue=1, close_timeout=0.1) as stuck:
-                    think(Client(stuck))
+                name, _, port = served.host.rpartition(":")
+                narrow = socket.socket()
+                narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                narrow.connect((name, int(port)))
+                with served.socket(sock=narrow, max_queue=1, close_timeout=0.1) as stuck:
+                    client = Client(stuck)
+                    think(client)
+                    while client.next_update()["visits"] < 5000:
+                        pass
                     for _ in range(400):
-                        stuck.send(json.dumps({"type": "tree", "side": "a", "path": [], "count": 5000}))
+                        client.send(type="tree", side="a", path=[], count=5000)
                     wait_for_no_search(observer)
         finally:
             process.terminate()
