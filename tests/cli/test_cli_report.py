@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import webbrowser
 from pathlib import Path
 
+import hypothesis
 import pytest
-from cli_cases import run, run_json
+from cli_cases import run, run_json, run_process
+from hypothesis import strategies as st
+
+from hostile_run import HONEST, LINES, begin_run, put, put_instead, write_lines
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -54,3 +60,37 @@ def test_errors_in_words(begun: Path, tmp_path: Path) -> None:
 def test_help_has_examples() -> None:
     code, out, _ = run("report", "--help")
     assert code == 0 and "windrow report runs/connect4 --open" in out
+
+
+# --- Folders of strangers ----------------------------------------------------------------------------------------
+
+
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(st.lists(LINES, max_size=12))
+def test_no_metrics_break_it(lines: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = begin_run(Path(place) / "run")
+        write_lines(folder, *lines, HONEST)
+        assert run("report", str(folder)) == (0, f"{folder / 'report.html'}\n", "")
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert "0.438" in page and page.count("<script") == 1 and "<img" not in page
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_pipes_devices_and_folders_are_not_read(tmp_path: Path, kind: str) -> None:
+    """In a process of its own: one that hangs is ended."""
+    folder = begin_run(tmp_path / "run")
+    put_instead(folder, kind)
+    done = run_process("report", str(folder))
+    assert (done.returncode, done.stderr) == (0, "") and "metrics.jsonl" in (folder / "report.html").read_text()
+    (folder / "config.json").unlink()
+    put(folder / "config.json", kind)
+    done = run_process("report", str(folder))
+    assert done.returncode == 1 and done.stderr.startswith("error: cannot read") and "Traceback" not in done.stderr
+
+
+def test_a_folder_whose_name_is_not_text(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / os.fsdecode(b"run \xff"))
+    done = run_process("report", str(folder), errors="surrogateescape")
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

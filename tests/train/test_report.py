@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from hostile_run import EVIL, HONEST, ODD, UNREADABLE, begin_run, put, put_instead, write_games, write_lines
 from windrow import CheckpointError, ConfigError, make_game
 from windrow.train import GameLog, TrainConfig, TrainingRun, read_metrics, write_report
+from windrow.train.report import make_page
 from windrow.train.report_boards import read_board
 from windrow.train.report_charts import nice_ticks, show_time
 from windrow.train.report_data import PlayedGame, read_run
@@ -65,7 +68,7 @@ def config(**changes: Any) -> TrainConfig:
         "backend": "torch",
         "num_threads": 1,
         "network": {"channels": 8, "blocks": 1},
-        "search": {"num_simulations": 12},
+        "search": {"num_simulations": 12, "root": "puct"},
         "selfplay": {"num_slots": 16, "opening_plies": 1},
         "learner": {"batch_size": 32, "warmup_steps": 2},
     }
@@ -344,3 +347,84 @@ def test_scales() -> None:
         assert ticks[0] <= low * (1 + 1e-9) and ticks[-1] >= high * (1 - 1e-9) and 3 <= len(ticks) <= 8
     times = {0: "0 s", 6.54: "6.5 s", 45: "45 s", 180: "3 min", 5000: "83 min", 7200: "2 h", 400_000: "4.6 d"}
     assert {seconds: show_time(seconds) for seconds in times} == times
+
+
+# --- Folders of strangers ----------------------------------------------------------------------------------------
+
+
+def test_lines_that_cannot_be_read_are_counted_and_the_others_shown(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    write_lines(folder, *UNREADABLE, b"", *ODD, HONEST)
+    page = report(folder, tmp_path)
+    assert f"{len(UNREADABLE)} lines of metrics.jsonl could not be read." in page.text
+    assert "0.438" in page.text and not re.search(r"\b(nan|inf)\b", page.text)
+    assert page.count("img") == 0 and page.count("script") == 1
+    with (folder / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"iteration": 1001, "lo')  # which is being written now
+    assert report(folder, tmp_path).text == page.text
+
+
+def test_numbers_are_in_order_whatever_the_order_of_lines(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    write_lines(folder, *(b'{"iteration": %d, "loss": %d}' % (at, at) for at in (5, 2, 9, 1)))
+    assert [line["iteration"] for line in read_run(folder).metrics] == [1, 2, 5, 9]
+    with (folder / "metrics.jsonl").open("ab") as file:
+        file.truncate(1 << 30)  # a hole of zeros, which is one long line
+    run = read_run(folder)
+    assert len(run.metrics) == 4 and any("first 64 MiB" in note for note in run.metrics_notes)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_pipes_devices_and_folders_are_not_read(tmp_path: Path, kind: str) -> None:
+    folder = begin_run(tmp_path / "run")
+    put_instead(folder, kind)
+    page = report(folder, tmp_path)
+    for name in ("metrics.jsonl", "000001.games", "training.json"):
+        assert name in page.text
+    assert page.count("section", "chart") == 0
+    (folder / "config.json").unlink()
+    put(folder / "config.json", kind)
+    with pytest.raises(ConfigError, match=r"cannot read .*config\.json"):
+        write_report(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["null", "[]", "3", "", "{", "\x00", "[" * 100_000, '{"a":' * 100_000, '{"a":' * 300 + "1" + "}" * 300, "\udcff"],
+)
+def test_settings_that_are_none(tmp_path: Path, text: str) -> None:
+    folder = begin_run(tmp_path / "run")
+    (folder / "config.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError, match=r"config\.json"):
+        write_report(folder)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"game": None}, {"game": ["x"]}, {"game": {}}, {"game": 10**400}, {"game": "\ud800"}, {"game": EVIL}),
+        *({"game_options": 5}, {"game_options": {"size": 10**400}}, {"game_options": {"name": "x"}}),
+        *({"network": [], "search": "x", "selfplay": None}, {"network": {"channels": float("nan"), "blocks": EVIL}}),
+        *({EVIL: {EVIL: EVIL}}, {"seed": float("inf"), "lr": 1e308, "a": [[[]]], "b": [{"c": None}]}),
+    ],
+)
+def test_settings_of_the_wrong_kind(tmp_path: Path, settings: dict[str, Any]) -> None:
+    page = report(begin_run(tmp_path / "run", **settings), tmp_path)
+    assert page.count("img") == 0 and page.count("script") == 1
+
+
+def test_games_that_cannot_have_been(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    num_games = write_games(folder)
+    run = read_run(folder)
+    assert num_games - len(run.games) == 6 and any(note.startswith("6 of the games") for note in run.notes)
+    for played in run.games:  # each alone, as a page shows only some of them
+        assert make_page(replace(run, games=[played])).startswith("<!doctype html>")
+    for name in ("²", "1" * 200, "-1", "x"):  # not the name of a log
+        (folder / "games" / f"{name}.games").write_bytes(b"x")
+    assert report(folder, tmp_path).count("details", "game") >= 1
+
+
+def test_commands_to_copy_are_quoted(copied: Path, tmp_path: Path) -> None:
+    folder = copied.rename(tmp_path / "run; echo")
+    assert f"windrow train --resume '{folder}'" in report(folder, tmp_path).text

@@ -8,6 +8,7 @@ The page needs nothing but itself: style, drawings and the few lines of script a
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.metadata import version
@@ -65,7 +66,8 @@ def make_page(run: RunData) -> str:
         tag("style", style),
     )
     body = tag("body", tag("main", _draw_header(run, name), _draw_sections(run)), tag("script", script))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    page = f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return page.encode(errors="replace").decode()  # JSON and names of folders can hold halves of characters
 
 
 # --- Header ------------------------------------------------------------------------------------------------------
@@ -73,7 +75,7 @@ def make_page(run: RunData) -> str:
 
 def _draw_header(run: RunData, name: str) -> Html:
     facts = [tag("div", tag("dt", label), tag("dd", value)) for label, value in _facts(run).items()]
-    notes = [tag("li", note) for note in run.notes]
+    notes = [tag("li", note) for note in (*run.notes, *run.metrics_notes)]
     written = f"Written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} by windrow {version('windrow')}."
     return tag(
         "header",
@@ -102,8 +104,8 @@ def _facts(run: RunData) -> dict[str, str]:
         "strength": f"{last['solved_policy']:.1%} of solved positions right" if "solved_policy" in last else "",
         "checkpoint": checkpoint.path if checkpoint else "none yet",
         "trained by": f"windrow {checkpoint.version}" if checkpoint else "",
-        "go on": f"windrow train --resume {run.folder}",
-        "play": f"windrow play {run.settings.get('game')} {run.folder}" if checkpoint else "",
+        "go on": f"windrow train --resume {shlex.quote(str(run.folder))}",
+        "play": shlex.join(["windrow", "play", str(run.settings.get("game")), str(run.folder)]) if checkpoint else "",
     }
     return {label: value for label, value in facts.items() if value}
 

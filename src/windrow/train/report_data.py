@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+import os.path
+import re
 import warnings
-from collections.abc import Mapping
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from windrow.errors import CheckpointError, ConfigError, WindrowError
+from windrow.errors import CheckpointError, ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
 from windrow.settings import read_file
-from windrow.train.metrics import read_metrics
 from windrow.train.records import GameLog, GameRecord
+from windrow.train.report_metrics import read_numbers
 
 _MAX_GAMES = 2000
-"""Games read at most, the newest: enough for shares of moves within a percent or two."""
+"""Games kept at most, the newest: enough for shares of moves within a percent or two."""
+_MAX_DEPTH = 16
+"""Levels of sections and lists in config.json."""
+_LOG_NAME = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class RunData:
     metrics: one dictionary per iteration, finite numbers only, each with "iteration".
     games: the newest games, the newest iteration first.
     checkpoint: the newest; None if there is none that can be used.
-    notes: what is missing or damaged, in sentences.
+    notes: what is missing or damaged, in sentences; what is wrong with the metrics is in `metrics_notes`.
     """
 
     folder: Path
@@ -80,6 +85,7 @@ class RunData:
     games: list[PlayedGame] = field(default_factory=list[PlayedGame])
     checkpoint: CheckpointFacts | None = None
     notes: list[str] = field(default_factory=list[str])
+    metrics_notes: list[str] = field(default_factory=list[str])
 
     @property
     def last(self) -> dict[str, float]:
@@ -98,40 +104,30 @@ def read_run(folder: Path) -> RunData:
     Raises:
         ConfigError: the folder holds no run.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # also where nobody may look
         raise ConfigError(f"there is no run in {folder}: it is not a folder. Name the folder of one")
-    if not (folder / "config.json").exists():
+    path = folder / "config.json"
+    if not os.path.lexists(path):
         raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
-    run = RunData(folder, read_file(folder / "config.json"))
+    run = RunData(folder, read_file(path))
+    if not _is_shallow(run.settings, _MAX_DEPTH):
+        raise ConfigError(f"{path} cannot be read: its settings have more than {_MAX_DEPTH} levels")
     try:
         run.game = make_game(str(run.settings.get("game")), **run.section("game_options"))
-    except (WindrowError, TypeError) as error:
+    except Exception as error:  # whatever the settings hold, the rest of the run can be shown
         run.notes.append(f"The game cannot be made, so no games are shown: {error}")
-    _read_metrics(run)
+    run.metrics, run.metrics_notes = read_numbers(folder / "metrics.jsonl")
     _read_checkpoint(run)
     _read_games(run)
     return run
 
 
-def _read_metrics(run: RunData) -> None:
-    try:
-        lines: list[Any] = list(read_metrics(run.folder))
-    except (CheckpointError, UnicodeDecodeError) as error:
-        run.notes.append(f"The metrics cannot be read: {error}")
-        return
-    for line in lines:
-        if isinstance(line, Mapping):
-            numbers = _finite_numbers(cast("Mapping[str, Any]", line))
-            if "iteration" in numbers:
-                run.metrics.append(numbers)
-
-
-def _finite_numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        name: float(value)
-        for name, value in line.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    }
+def _is_shallow(value: Any, levels: int) -> bool:
+    """Whether what JSON holds has at most so many levels, so that it can be shown without recursing deeply."""
+    items = list[Any]()
+    if isinstance(value, dict | list):
+        items = list(cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value))
+    return levels >= 0 and all(_is_shallow(item, levels - 1) for item in items)
 
 
 def _read_checkpoint(run: RunData) -> None:
@@ -151,7 +147,7 @@ def _read_checkpoint(run: RunData) -> None:
                     version=f"{version} ({_shorten(str(commit))})" if commit else str(version),
                     num_weights=sum(int(weights.numel()) for weights in model.net.parameters()),
                 )
-        except CheckpointError as error:
+        except Exception as error:  # whatever the files hold, the rest of the run can be shown
             run.notes.append(f"The newest checkpoint cannot be used: {error}")
     run.notes += [text[:1].upper() + text[1:] for text in (str(warning.message) for warning in caught)]
 
@@ -163,15 +159,31 @@ def _shorten(commit: str) -> str:
 
 def _read_games(run: RunData) -> None:
     """The newest games, those of a damaged log as far as it is whole."""
-    paths = [path for path in (run.folder / "games").glob("*.games") if path.stem.isdigit()]
+    paths = [path for path in (run.folder / "games").glob("*.games") if _LOG_NAME.fullmatch(path.stem)]
+    num_foreign = 0
     for path in sorted(paths, key=lambda path: int(path.stem), reverse=True):
         if len(run.games) >= _MAX_GAMES:
-            return
+            break
+        games: deque[PlayedGame] = deque(maxlen=_MAX_GAMES)
         try:
             for record in GameLog.iterate(path):
-                run.games.append(_without_targets(record, int(path.stem)))
+                if _is_possible(record, run.game):
+                    games.append(_without_targets(record, int(path.stem)))
+                else:
+                    num_foreign += 1
         except CheckpointError as error:
             run.notes.append(f"Some games are left out: {error}")
+        run.games += games
+    if num_foreign:
+        run.notes.append(f"{num_foreign} of the games in the logs are left out: they have no result of this game.")
+
+
+def _is_possible(record: GameRecord, game: CoreGame | None) -> bool:
+    """Whether a record has a result that the game can have."""
+    returns: list[float] = record.returns.tolist()
+    num_players = max(len(returns), 1) if game is None else game.num_players
+    is_result = len(returns) == num_players and all(map(math.isfinite, returns))
+    return is_result and -1 <= record.resigned_by < num_players
 
 
 def _without_targets(record: GameRecord, iteration: int) -> PlayedGame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -57,7 +58,7 @@ def draw_games(game: CoreGame, games: Sequence[PlayedGame]) -> Html:
 def _draw_game(game: CoreGame, label: str, played: PlayedGame, *, is_open: bool) -> Html:
     try:
         states = _replay(game, played)
-    except (GameError, ValueError) as error:
+    except (GameError, ValueError, IndexError) as error:
         reason = str(error).partition("\n")[0]
         text = f"{label}: game {played.number} does not fit the game in the run's settings: {reason}"
         return tag("p", text, class_="missing")
@@ -108,15 +109,12 @@ def _draw_positions(game: CoreGame, played: PlayedGame, states: Sequence[State],
     for ply in range(num_moves):
         if (num_moves - 1 - ply) % every:
             continue
-        name, player, value = (
-            game.action_name(played.actions[ply]),
-            _name(game, players[ply]),
-            round(played.values[ply], 2) + 0.0,
-        )
+        name, player, value = game.action_name(played.actions[ply]), _name(game, players[ply]), played.values[ply]
         text = f"{ply + 1}. {player} {name}"
         words = f"after move {ply + 1}, {player} plays {name}"
         drawing = _draw_position(game, states[ply + 1], states[ply], words)
-        items.append(tag("li", drawing, tag("span", text), tag("small", f" {value:+.2f}", title=f"value for {player}")))
+        shown = tag("small", f" {round(value, 2) + 0.0:+.2f}", title=f"value for {player}")
+        items.append(tag("li", drawing, tag("span", text), shown if math.isfinite(value) else None))
     skipped = f"Every {every}th position of {num_moves}." if every > 1 else None
     return join(tag("p", skipped, class_="caption") if skipped else None, tag("ol", items, class_="film"))
 

@@ -40,7 +40,7 @@ def count_moves(game: CoreGame, games: Sequence[PlayedGame]) -> dict[int, Moves]
     """
     counts: dict[int, Moves] = {}
     for played in games:
-        with suppress(GameError):  # a game of other rules: someone has changed the run's settings
+        with suppress(GameError, ValueError):  # a game of other rules: someone has changed the run's settings
             _count_game(game, played, counts)
     return counts
 

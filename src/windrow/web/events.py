@@ -13,10 +13,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+from windrow.files import open_regular
+from windrow.train.report_metrics import MAX_NAME, MAX_NUMBER
 
 _LENGTH = struct.Struct("<QI")
 _TRAILER = 4
-_MAX_RECORD = 64 << 20
+_MAX_RECORD = 16 << 20
+_MAX_FILE = 256 << 20
+"""Bytes read of one file."""
+_MAX_TAGS = 1000
 _SESSION_START = 1
 # Of protocol buffers: how a field is written.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -32,34 +39,56 @@ class EventFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[Path, int] = {}
+        self._skipped: dict[str, str] = {}
+        self._num_unread = 0
         self.scalars: dict[str, dict[int, float]] = {}
         """By tag, the newest value at each step."""
 
     def poll(self) -> bool:
         """Read what is new; whether there was anything."""
-        has_news = False
+        before = dict(self._read), len(self._skipped)
         for path in sorted(self._folder.glob("*tfevents*")):
-            start = self._read.get(path, 0)
+            if path.name in self._skipped:
+                continue
             try:
-                if path.stat().st_size <= start:
-                    continue
-                with path.open("rb") as file:
-                    file.seek(start)
-                    data = file.read()
-            except OSError:
-                continue  # gone again, or not ours to read
-            used = self._take(data)
-            self._read[path] = start + used
-            has_news = has_news or used > 0
-        return has_news
+                with open_regular(path) as file:
+                    self._read_on(path, file)
+            except FileNotFoundError:
+                continue  # gone again
+            except OSError as error:
+                self._skipped[path.name] = error.strerror or "it cannot be read"
+        return (self._read, len(self._skipped)) != before
 
-    def _take(self, data: bytes) -> int:
+    @property
+    def notes(self) -> list[str]:
+        """What could not be read, in sentences."""
+        notes = [f"The event file {name} is left out from some place on: {why}." for name, why in self._skipped.items()]
+        if self._num_unread:
+            notes.append(f"{self._num_unread} records of the event files could not be read.")
+        return notes
+
+    def _read_on(self, path: Path, file: BinaryIO) -> None:
+        """Read the records of a file that were not there before, a part of it at a time."""
+        position = self._read.get(path, 0)
+        file.seek(position)
+        while data := file.read(_LENGTH.size + _MAX_RECORD + _TRAILER):
+            used = self._take(data, path.name)
+            self._read[path] = position = position + used
+            if not used or path.name in self._skipped:
+                return
+            if position > _MAX_FILE:
+                self._skipped[path.name] = f"it has more than {_MAX_FILE >> 20} MiB"
+                return
+            file.seek(position)
+
+    def _take(self, data: bytes, name: str) -> int:
         """Read the whole records at the front of `data`; how many bytes they are."""
         position = 0
         while position + _LENGTH.size <= len(data):
             length, check = _LENGTH.unpack_from(data, position)
             if length > _MAX_RECORD or _masked(_crc32c(data[position : position + 8])) != check:
-                return len(data)  # damaged: nothing behind this can be trusted
+                self._skipped[name] = "it is damaged"  # nothing behind this can be trusted
+                break
             end = position + _LENGTH.size + length
             if end + _TRAILER > len(data):
                 break  # not written to its end yet
@@ -78,13 +107,17 @@ class EventFolder:
                 elif field == 7 and isinstance(value, bytes):
                     is_start = any(number == 1 and status == _SESSION_START for number, _, status in _fields(value))
         except (IndexError, struct.error, UnicodeDecodeError):
-            return  # not an event; the ones around it are
+            step = -1
+        if not 0 <= step <= MAX_NUMBER:
+            self._num_unread += 1  # not an event; the ones around it are
+            return
         if is_start:
             for values in self.scalars.values():
                 for later in [known for known in values if known >= step]:
                     del values[later]
         for tag, number in scalars:
-            self.scalars.setdefault(tag, {})[step] = number
+            if len(tag) <= MAX_NAME and (tag in self.scalars or len(self.scalars) < _MAX_TAGS):
+                self.scalars.setdefault(tag, {})[step] = number
 
 
 def _scalars(summary: bytes) -> Iterator[tuple[str, float]]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame
-from windrow.train.metrics import read_metrics
 from windrow.train.report_data import PlayedGame, RunData, read_run
 from windrow.train.report_games import choose_games
+from windrow.train.report_metrics import is_number, read_numbers
 from windrow.web.events import EventFolder
 from windrow.web.limits import Limits, RequestError
 from windrow.web.pictures import draw
@@ -26,6 +28,8 @@ from windrow.web.requests import Request
 
 _MAX_POINTS = 600
 """Of one metric; of a longer run each is the mean of some iterations."""
+_MAX_SERIES = 500
+"""Metrics that a page is told of; a run of windrow has some dozens."""
 _NUM_NEWEST = 60
 """Games in the list, after the samples."""
 _MAX_FRAMES = 400
@@ -52,7 +56,8 @@ class RunWatch:
         self._signature = self._sign_logs()
         self._next_logs = monotonic() + _LOGS_EVERY_S
         self._lines: list[dict[str, float]] = []
-        self._is_board = False
+        self._notes: list[str] = []
+        self._lines_stamp: tuple[int, int] | None = None
         self.metrics_version = self.games_version = 0
         self.poll()
 
@@ -73,15 +78,23 @@ class RunWatch:
 
     def _poll_metrics(self) -> None:
         if self._events.poll():
-            self._is_board = True
             self.metrics_version += 1
-        if not self._events.scalars and (lines := read_metrics(self._folder)) != self._lines:
-            self._lines = lines  # without TensorBoard there is only this
+        if self._events.scalars:
+            return
+        path, stamp = self._folder / "metrics.jsonl", None  # without TensorBoard there is only this
+        with suppress(OSError):
+            stamp = (path.stat().st_size, path.stat().st_mtime_ns)
+        if stamp != self._lines_stamp:
+            self._lines_stamp = stamp
+            self._lines, self._notes = read_numbers(path)
             self.metrics_version += 1
 
     def _sign_logs(self) -> list[tuple[str, int]]:
-        paths = sorted((self._folder / "games").glob("*.games"))
-        return [(path.name, path.stat().st_size) for path in paths if path.exists()]
+        signature: list[tuple[str, int]] = []
+        for path in sorted((self._folder / "games").glob("*.games")):
+            with suppress(OSError):  # deleted meanwhile
+                signature.append((path.name, path.stat().st_size))
+        return signature
 
     # --- What pages are told ----------------------------------------------------------------------------------
 
@@ -103,19 +116,24 @@ class RunWatch:
         }
 
     def describe_metrics(self) -> dict[str, Any]:
-        """Every metric over the iterations, thinned if there are very many, and which files they are from."""
+        """Every metric over the iterations, thinned if there are very many; which files they are from, and notes."""
         with self._lock:
-            if self._is_board:
+            is_board, notes = bool(self._events.scalars), [*self._events.notes]
+            if is_board:
                 series = {tag: sorted(values.items()) for tag, values in self._events.scalars.items()}
             else:
+                notes += self._notes
                 series: dict[str, list[tuple[int, float]]] = {}
                 for line in self._lines:
                     for name, value in line.items():
                         if name != "iteration":
                             series.setdefault(name, []).append((int(line["iteration"]), value))
-        shown = {name: _thin([pair for pair in pairs if _is_finite(pair[1])]) for name, pairs in sorted(series.items())}
-        source = "event files" if self._is_board else "metrics.jsonl"
-        return {"type": "metrics", "source": source, "series": {name: pairs for name, pairs in shown.items() if pairs}}
+        drawn = {name: _thin([pair for pair in pairs if is_number(pair[1])]) for name, pairs in sorted(series.items())}
+        shown = [(name, pairs) for name, pairs in drawn.items() if pairs]
+        if len(shown) > _MAX_SERIES:
+            notes.append(f"{_MAX_SERIES} of {len(shown)} metrics are shown.")
+        source = "event files" if is_board else "metrics.jsonl"
+        return {"type": "metrics", "source": source, "series": dict(shown[:_MAX_SERIES]), "notes": notes}
 
     def describe_games(self) -> dict[str, Any]:
         """Games to click through: some chosen ones, and the newest."""
@@ -162,9 +180,13 @@ class RunSession:
                 raise RequestError(f"there is no request of type {request.type!r:.60}")
             chosen = request.integer("number", 0, 2**62)
             answer = await asyncio.to_thread(self._watch.describe_game, chosen)
-        except (WindrowError, ValueError) as error:
+        except WindrowError as error:
             self._num_mistakes += 1
             answer = {"type": "error", "message": str(error)}
+        except Exception as error:  # a game that its log does not fit, or a fault of ours: the server goes on
+            traceback.print_exc()
+            self._num_mistakes += 1
+            answer = {"type": "error", "message": f"the server failed at this: {type(error).__name__}: {error}"}
         await self._send(json.dumps({**answer, "id": number}, allow_nan=False))
         return self._num_mistakes < Limits().max_mistakes
 
@@ -176,7 +198,7 @@ class RunSession:
     async def _tell(self) -> None:
         trouble = ""
         try:
-            await self._send(json.dumps(self._watch.describe_run()))
+            await self._send(json.dumps(self._watch.describe_run(), allow_nan=False))
             while True:
                 now = ""
                 try:
@@ -232,7 +254,7 @@ def _frames(game: CoreGame, played: PlayedGame) -> list[dict[str, Any]]:
         value = next(values, None) if is_action else None
         before, state = state, game.apply(state, move)
         if value is not None:
-            value = round(float(value if mover == 0 else -value), 3) if _is_finite(value) else None
+            value = round(float(value if mover == 0 else -value), 3) if is_number(value) else None
         picture = draw(game, state, before)
         frames.append(
             {"name": name, "mover": mover, "value": value, "rendering": game.render(state), "picture": picture}
@@ -245,7 +267,3 @@ def _thin(pairs: list[tuple[int, float]]) -> list[list[float]]:
     size = -(-len(pairs) // _MAX_POINTS) or 1
     groups = [pairs[start : start + size] for start in range(0, len(pairs), size)]
     return [[group[-1][0], sum(value for _, value in group) / len(group)] for group in groups]
-
-
-def _is_finite(value: float) -> bool:
-    return value - value == 0

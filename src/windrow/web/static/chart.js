@@ -49,7 +49,7 @@ export function drawMetric(box, lines, { show, label, hasZero }) {
   const values = all.map(point => point[1]);
   let low = Math.min(...values), high = Math.max(...values);
   if (hasZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
-  if (high - low < 1e-9) { high += Math.abs(high) / 2 || 1; low -= hasZero ? 0 : Math.abs(low) / 2 || 1; }
+  if (high - low < 1e-9 * Math.max(Math.abs(high), Math.abs(low), 1e-6)) { high += Math.abs(high) / 2 || 1; low -= hasZero ? 0 : Math.abs(low) / 2 || 1; }
   const ticks = niceTicks(low, high);
   low = ticks[0];
   high = ticks[ticks.length - 1];

@@ -25,7 +25,7 @@ const CHARTS = [
 const charts = new Map();
 let link, game = null, frame = 0;
 
-function showMetrics({ series, source }) {
+function showMetrics({ series, source, notes }) {
   for (const chart of CHARTS) {
     const lines = Object.entries(chart.series).filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name] }));
     // Strength and losses have their places from the beginning on, with a word about why there is nothing yet.
@@ -47,7 +47,8 @@ function showMetrics({ series, source }) {
   }
   const names = Object.keys(series), last = Math.max(0, ...names.map(name => series[name][series[name].length - 1][0]));
   document.body.dataset.iteration = last;
-  $("#source").textContent = names.length ? `Iteration ${last}, from the run's ${source}. The page follows the run.` : "No iteration has finished yet.";
+  const state = names.length ? `Iteration ${last}, from the run's ${source}. The page follows the run.` : "No iteration has finished yet.";
+  $("#source").textContent = [state, ...notes].join(" ");
   $("#numbers").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["metric", "newest", "iteration"].map(text => el("th", { scope: "col", text })))),
     el("tbody", {}, ...names.map(name => { const [at, value] = series[name][series[name].length - 1]; return el("tr", {}, el("th", { scope: "row", text: name }), el("td", { text: Number(value.toPrecision(6)) }), el("td", { text: at })); }))));
 }
