@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from dataclasses import dataclass
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,7 @@ from windrow.search.plan import Plan, make_plan
 from windrow.search.result import SearchResult
 from windrow.search.sequential import run_sequential
 from windrow.search.stats import SearchStats, StoppedBy
+from windrow.search.turns import Turn, Turns
 from windrow.search.vectorized import run_vectorized
 
 if TYPE_CHECKING:
@@ -54,7 +56,25 @@ AnyForest: TypeAlias = "_core.Forest | RemoteForest | TensorForest"
 AnySession: TypeAlias = "Session | RemoteSession | RaySession | TensorSession"
 
 _NO_LIMIT = 2**31 - 2
+_SHARING = ("multiprocess", "ray", "tensor")
+"""Engines that work with other processes or with a device, which a fork must leave to the process it comes from."""
 _ENGINES = {"sequential": run_sequential, "batched": run_batched, "vectorized": run_vectorized}
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A search that was asked for.
+
+    config: how to search, with what was said for this run.
+    start: when it was asked for, of `perf_counter`.
+    planting: which roots it is about.
+    """
+
+    config: SearchConfig
+    start: float
+    planting: int
 
 
 class Search:
@@ -66,8 +86,9 @@ class Search:
         result = search.run()
 
     `run` takes one state or many; with many, `run` and `advance` take and give lists. Where chance is to move nothing
-    is searched: `advance` by its outcome goes on from there. A search may be used from one thread at a time, except
-    `stop`, which may be called from any. After an error or an interrupt the trees are as they were after the last
+    is searched: `advance` by its outcome goes on from there. A search may be used from one thread at a time: a
+    call during that of another thread raises `SearchError`, and changes nothing. Only `stop` and `close` may be called
+    from any thread at any time. After an error or an interrupt the trees are as they were after the last
     completed batch, with nothing in flight, and `run()` goes on from there.
 
     Args:
@@ -119,7 +140,10 @@ class Search:
         self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
         self._is_single = True
         self._num_searches = 0
-        self._is_running = False
+        self._planting = 0
+        """Counts what changes the roots or begins a search, so that a stream knows whether they are still its own."""
+        self._turns = Turns()
+        self._owner = os.getpid()
         self._is_closed = False
         self._stop_requested = False
         self.stats: SearchStats | None = None
@@ -156,9 +180,7 @@ class Search:
                 those chosen for its own budget: for a run much smaller than that, set `leaves_per_tree`.
             time_limit_s: for this run, instead of the config's.
         """
-        # Without an interval there are no partial results: the first is the last.
-        with closing(self._search(states, num_simulations, time_limit_s, interval_s=None)) as results:
-            return next(results)
+        return self._in_turn(self._run, states, num_simulations, time_limit_s)
 
     def stream(
         self,
@@ -171,10 +193,15 @@ class Search:
         """Search, yielding what is known so far about every `interval_s` seconds, and at last the final result.
 
         Partial results have `stats.stopped_by == "running"`. `stop` ends the search; leaving the loop does too.
+
+        This call checks its arguments and plants the trees; the search begins when the first result is asked for, and
+        has the `Search` for itself until the last one. If `run`, `stream` or `advance` is called before the first
+        result, the roots are no longer those of this stream, and asking it for a result raises `SearchError`.
         """
         if not interval_s >= 0:
             raise ConfigError(f"interval_s must be 0 seconds or more, not {interval_s!r}")
-        return self._search(states, num_simulations, time_limit_s, interval_s=interval_s)
+        order = self._in_turn(self._prepare, states, num_simulations, time_limit_s)
+        return self._stream(order, interval_s)
 
     def stop(self) -> None:
         """End the present run after the batches that are out; callable from any thread."""
@@ -186,28 +213,11 @@ class Search:
         Where chance is to move, play its outcome: `search.advance(game.sample_outcome(state, seed))`, or what the dice
         have shown.
         """
-        forest, copies = self._ready_forest(), self.config.trees_per_root
-        moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
-        if len(moves) != len(self._states):
-            raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
-        # All are tried before any tree is changed.
-        states = [self.game.apply(state, action) for state, action in zip(self._states, moves, strict=True)]
-        try:
-            forest.advance_many(self._trees, np.array(moves, np.int64).repeat(copies))
-        except _core.GameFault as error:
-            raise_in_words(error, self.game, self._roots())
-        self._states = states
+        self._in_turn(self._advance, actions)
 
     def line_after(self, action: int, *, tree: int = 0) -> list[int]:
         """The most visited line of play that begins with `action`; it ends where chance is to move."""
-        forest, line, copies = self._ready_forest(), [action], self.config.trees_per_root
-        while True:
-            found = [forest.node(copy, line) for copy in range(tree * copies, (tree + 1) * copies)]
-            nodes = [node for node in found if node is not None and node.kind == "expanded"]
-            if not nodes or not any(node.edge_visits.any() for node in nodes):
-                return line
-            visits = sum(node.edge_visits for node in nodes)
-            line.append(int(nodes[0].actions[int(np.argmax(visits))]))
+        return self._in_turn(self._line_after, action, tree)
 
     @property
     def states(self) -> list[Any]:
@@ -226,14 +236,18 @@ class Search:
 
     def close(self) -> None:
         """Free the trees and end threads and workers; may be called more than once."""
-        self.stop()
         self._is_closed = True
-        if not self._is_running:
-            self._forest = None
-            if self._pool is not None:
-                self._pool.close()
-            if self._fleet is not None:
-                self._fleet.close()
+        self.stop()
+        turn = Turn()
+        try:
+            if self._turns.take(turn):  # else the call that has its turn now will do this at its end
+                self._forest = None
+                if self._pool is not None:
+                    self._pool.close()
+                if self._fleet is not None:
+                    self._fleet.close()
+        finally:
+            turn.is_over = True
 
     def __enter__(self) -> Search:
         return self
@@ -245,15 +259,55 @@ class Search:
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
-    def _search(
-        self,
-        states: Any,
-        num_simulations: int | None,
-        time_limit_s: float | None,
-        *,
-        interval_s: float | None,
-    ) -> Generator[Any, None, None]:
-        """Check everything now, then search as the returned generator is asked for results."""
+    def _in_turn(self, fn: Callable[..., _T], *arguments: Any) -> _T:
+        """Call a function of this object that no other thread may call meanwhile."""
+        turn = Turn()
+        try:
+            self._enter(turn)
+            return fn(*arguments)
+        finally:
+            turn.is_over = True
+            if self._is_closed:
+                self.close()
+
+    def _enter(self, turn: Turn) -> None:
+        if self._owner != os.getpid() and self.config.engine in _SHARING:
+            raise SearchError(
+                f"this search belongs to process {self._owner}, of which this one is a fork: what it shares with "
+                f"others cannot be used from here. Make a Search in this process"
+            )
+        if not self._turns.take(turn):
+            raise SearchError("this search is running: finish its run or stream first, or use another Search")
+        if self._is_closed:
+            raise SearchError("this search is closed")
+
+    def _run(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> Any:
+        order = self._prepare(states, num_simulations, time_limit_s)
+        try:
+            # Without an interval there are no partial results: the first step is the last.
+            next(self._drive(order, interval_s=None))
+        except StopIteration as end:
+            return end.value
+        raise AssertionError
+
+    def _stream(self, order: _Order, interval_s: float) -> Generator[Any, None, None]:
+        turn = Turn()
+        try:
+            self._enter(turn)
+            if order.planting != self._planting:
+                raise SearchError(
+                    "this stream was made before the last run, stream or advance of its search, and had not begun: its "
+                    "roots are gone. Ask a stream for its first result before the search is used for something else"
+                )
+            last = yield from self._drive(order, interval_s=interval_s)
+        finally:
+            turn.is_over = True
+            if self._is_closed:
+                self.close()
+        yield last
+
+    def _prepare(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> _Order:
+        """Check everything, and plant the trees."""
         start = perf_counter()
         config = self.config
         if num_simulations is not None or time_limit_s is not None:
@@ -261,7 +315,6 @@ class Search:
                 num_simulations=config.num_simulations if num_simulations is None else num_simulations,
                 time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
             )
-        self._check_idle()
         if config.engine == "tensor":
             from windrow.tensor.rules import check_config
 
@@ -270,12 +323,16 @@ class Search:
             self._plant(states)
         else:
             check_searchable(self.game, self._states)
-        self._ready_forest()
+        self._planted_forest()
+        self._planting += 1
         self._stop_requested = False
-        return self._drive(config, start, interval_s)
+        if self._is_closed:  # by another thread: what it wanted to stop must not begin
+            self._stop_requested = True
+        return _Order(config, start, self._planting)
 
-    def _drive(self, config: SearchConfig, start: float, interval_s: float | None) -> Generator[Any, None, None]:
-        forest, plan = self._ready_forest(), self._plan
+    def _drive(self, order: _Order, *, interval_s: float | None) -> Generator[Any, None, Any]:
+        """Search; yields partial results, and returns the last."""
+        forest, plan, config, start = self._planted_forest(), self._plan, order.config, order.start
         assert plan is not None
         budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
         deadline = None if config.time_limit_s is None else start + config.time_limit_s
@@ -291,7 +348,6 @@ class Search:
 
         session = self._make_session(forest, plan, config, should_stop)
         account = Account(forest, self._port, plan, start, cache=self.cache)
-        self._is_running = True
         try:
             self._begin(forest, budget)
             self._num_searches += 1
@@ -305,14 +361,42 @@ class Search:
                 stopped_by = "budget"  # the limit came too late to change anything
             elif stopped_by == "budget" and totals["full_trees"]:
                 stopped_by = "memory"
-            last = self._results(session, account, stopped_by)
+            return self._results(session, account, stopped_by)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._roots())
-        finally:
-            self._is_running = False
-            if self._is_closed:
-                self.close()
-        yield last
+
+    def _advance(self, actions: int | Iterable[int]) -> None:
+        forest, copies = self._planted_forest(), self.config.trees_per_root
+        moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
+        if len(moves) != len(self._states):
+            raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
+        # All are tried before any tree is changed.
+        before, advance, edges = self._states, forest.advance_many, np.array(moves, np.int64).repeat(copies)
+        after = [self.game.apply(state, action) for state, action in zip(before, moves, strict=True)]
+        self._planting += 1
+        try:
+            if isinstance(forest, _core.Forest):
+                # An interrupt comes after a call of the core, not in it: then the trees have moved, and so must this.
+                self._states = after
+                advance(self._trees, edges)
+            else:
+                advance(self._trees, edges)
+                self._states = after
+        except Exception as error:
+            self._states = before
+            if isinstance(error, _core.GameFault):
+                raise_in_words(error, self.game, self._roots())
+            raise
+
+    def _line_after(self, action: int, tree: int) -> list[int]:
+        forest, line, copies = self._planted_forest(), [action], self.config.trees_per_root
+        while True:
+            found = [forest.node(copy, line) for copy in range(tree * copies, (tree + 1) * copies)]
+            nodes = [node for node in found if node is not None and node.kind == "expanded"]
+            if not nodes or not any(node.edge_visits.any() for node in nodes):
+                return line
+            visits = sum(node.edge_visits for node in nodes)
+            line.append(int(nodes[0].actions[int(np.argmax(visits))]))
 
     def _begin(self, forest: AnyForest, budget: int) -> None:
         """Start the searches of all trees."""
@@ -482,14 +566,7 @@ class Search:
             weakref.finalize(self, self._fleet.close)
         return client
 
-    def _check_idle(self) -> None:
-        if self._is_closed:
-            raise SearchError("this search is closed")
-        if self._is_running:
-            raise SearchError("this search is running: finish its run or stream first, or use another Search")
-
-    def _ready_forest(self) -> AnyForest:
-        self._check_idle()
+    def _planted_forest(self) -> AnyForest:
         if self._forest is None:
             raise SearchError("there is no position yet: run(state) first")
         return self._forest
