@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interrupts import is_interrupted_at
 from windrow import make_game
 from windrow.evaluators import HashEvaluator
 from windrow.inference import InferenceClient, InferenceServer
@@ -119,3 +122,89 @@ def test_a_client_in_another_process() -> None:
     want = HashEvaluator(4).bind(game).evaluate(rows)
     assert run.stdout.split() == [part.tobytes().hex() for part in want]
     assert isinstance(channel.facts.models, tuple) and InferenceClient is not None
+
+
+# --- Interrupts ---------------------------------------------------------------------------------------------------
+
+
+def line() -> tuple[Control, Control]:
+    mine, other = Control.create()
+    return mine, Control(other)
+
+
+@pytest.mark.parametrize("with_fds", [False, True])
+def test_an_interrupted_send_tears_the_line(with_fds: bool) -> None:
+    """After every moment at which an interrupt can come, the line says that it is torn, or no message is cut off."""
+    num_torn, number = 0, 1
+    while True:
+        mine, other = line()
+        fds = [0] if with_fds else []
+        was_interrupted = is_interrupted_at(lambda mine=mine, fds=fds: mine.send("first" * 100, fds, number=7), number)
+        if mine.is_torn:
+            num_torn += 1
+            with pytest.raises(OSError, match="cut off"):
+                mine.send("second")
+        else:
+            mine.send("second", number=8)
+            mine.close()
+            received = []
+            with pytest.raises(EOFError):
+                while True:
+                    message, came = other.receive()
+                    received.append(message)
+                    for fd in came:
+                        os.close(fd)
+            assert received in (["second"], ["first" * 100, "second"])
+            assert was_interrupted or received[0] == "first" * 100
+            assert mine.last_number == 8
+        for end in (mine, other):
+            end.close()
+        if not was_interrupted:
+            break
+        number += 1
+    assert num_torn >= 2
+
+
+def test_an_interrupted_receive_tears_the_line() -> None:
+    """What was read and not kept is missed: nothing that comes afterwards is taken for it."""
+    for is_ready in (False, True):
+        num_torn, number = 0, 1
+        while True:
+            mine, other = line()
+            other.send("first")
+            other.send("second")
+            heard: list[Any] = []
+
+            def hear(mine: Control = mine, heard: list[Any] = heard, is_ready: bool = is_ready) -> None:
+                if is_ready:
+                    messages, is_there = mine.receive_ready()
+                    heard += [*map(pickle.loads, messages), is_there]
+                else:
+                    heard += [mine.receive()[0], mine.receive()[0], True]
+
+            was_interrupted = is_interrupted_at(hear, number)
+            if mine.is_torn:
+                num_torn += 1
+                assert mine.receive_ready() == ([], False)
+                with pytest.raises(EOFError, match="cut off"):
+                    mine.receive()
+            elif not was_interrupted:
+                assert heard == ["first", "second", True]
+            for end in (mine, other):
+                end.close()
+            if not was_interrupted:
+                break
+            number += 1
+        assert num_torn >= 2
+
+
+def test_a_line_that_fails_half_way_is_torn() -> None:
+    """Not interrupts alone: nobody reads, and the rest of a long message cannot be sent."""
+    mine, other = socket.socketpair()
+    control = Control(mine)
+    mine.settimeout(0.05)
+    with pytest.raises(OSError):
+        control.send(b"x" * (16 << 20))
+    assert control.is_torn
+    control.close()
+    other.close()

@@ -2,6 +2,7 @@
 
     words    0        1         2      3      4           5        6           7            8 ..
              slots    working   halt   stop   attention   posted   busy since  transport ns versions of the models
+    word     56       number of the last order that is done
     slots    from word 64 on, 16 words each: see the names below
     texts    one per slot, what an evaluator raised
     floats   the rest: blocks of rows, [rows, floats] observations, [rows, A] logits, [rows, values]
@@ -12,6 +13,7 @@ doorbell was rung and heard, which orders the memory.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,11 +26,12 @@ TEXT_BYTES = 2048
 
 # Header.
 NUM_SLOTS, IS_WORKING, HALT, STOP, ATTENTION, NUM_POSTED, BUSY_SINCE, TRANSPORT_NS, VERSIONS = range(9)
+DONE = VERSIONS + MAX_MODELS
 _FIRST_SLOT_WORD = 64
 _SLOT_WORDS = 16
 # Within a slot.
 STATE, MODEL, NUM_ROWS, NUM_PLACES, OBSERVATIONS, LOGITS, VALUES, VERSION = range(8)
-POSTED_NS, SENT_NS, DONE_NS, TEXT_LENGTH = range(8, 12)
+POSTED_NS, SENT_NS, DONE_NS, TEXT_LENGTH, NUMBER = range(8, 13)
 # Values of STATE.
 FREE, POSTED, ANSWERED, FAILED, CANCELLED = range(5)
 
@@ -77,6 +80,10 @@ class Channel:
         self.is_open = True
         self.num_heard = 0
         """The client's: rings heard whose answers have not been taken yet."""
+        self.is_hearing = False
+        """The client's: whether it is about to hear a ring; still so afterwards if an interrupt came in between."""
+        self.questions: dict[int, tuple[Any, weakref.ref[Any] | None]] = {}
+        """The client's, by slot: the rows of a question that is out, and who waits for the answer, if anybody does."""
 
     @classmethod
     def create(cls, facts: ChannelFacts, num_rows: int, *, num_slots: int = MAX_SLOTS) -> Channel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Mapping
 from math import prod
@@ -27,6 +28,7 @@ from windrow.inference.channel import (
     NUM_PLACES,
     NUM_POSTED,
     NUM_ROWS,
+    NUMBER,
     OBSERVATIONS,
     POSTED,
     POSTED_NS,
@@ -81,6 +83,7 @@ class InferenceClient(Evaluator):
         self.pipeline = pipeline
         self.reads_observations = channel.facts.reads_observations
         self._blocks: list[_Block] = []
+        self._owner = os.getpid()
 
     def with_model(self, model: str) -> InferenceClient:
         """The same client asking another model; both may have questions out at once."""
@@ -101,8 +104,11 @@ class InferenceClient(Evaluator):
         channel = self._channel
         if num_floats != channel.facts.num_floats:
             raise EvaluatorError(f"an observation has {channel.facts.num_floats} floats, not {num_floats}")
+        self._settle_abandoned()
         *_, num_bytes = channel.block_bytes(num_rows)
-        self._blocks[:] = [block for block in self._blocks if block.owner() is not None]
+        # What nobody holds is free, unless the server may still write to it.
+        written = [id(block) for block, _ in channel.questions.values()]
+        self._blocks[:] = [block for block in self._blocks if block.owner() is not None or id(block) in written]
         start, last = channel.arena
         for block in sorted(self._blocks, key=lambda block: block.start):
             if block.start - start >= num_bytes:
@@ -124,17 +130,24 @@ class InferenceClient(Evaluator):
         """Ask; the answer is written beside the observations, and is valid until those rows are used again."""
         channel = self._channel
         header = channel.header
+        if os.getpid() != self._owner:
+            raise EvaluatorError(
+                f"this client belongs to process {self._owner}, of which this one is a fork: open a channel for each"
+            )
         if header[HALT]:
             raise Halted
         header[BUSY_SINCE] = 0
+        self._settle_abandoned()
         num_rows = count_rows(observations)
         block, first = self._locate(observations, num_rows)
         number = header[NUM_POSTED]
         slot = number % len(channel.slots)
         words = channel.slots[slot]
-        if words[STATE] != FREE:
+        # One of this very number is of a `submit` that was interrupted before the server could know of it.
+        if words[STATE] != FREE and words[NUMBER] != number:
             raise EvaluatorError(f"more than {len(channel.slots)} questions are out at once")
         facts = channel.facts
+        words[NUMBER] = number
         words[MODEL] = self._model
         words[NUM_ROWS] = num_rows
         words[NUM_PLACES] = max(block.num_rows, num_rows)
@@ -143,11 +156,14 @@ class InferenceClient(Evaluator):
         words[VALUES] = block.values_at + 4 * first * facts.num_values
         words[POSTED_NS] = now = monotonic_ns()
         words[STATE] = POSTED
+        channel.questions[slot] = block, None
         header[IS_WORKING] = 1
         header[NUM_POSTED] = number + 1
+        question = Question(self, slot, block, first, num_rows)
+        channel.questions[slot] = block, weakref.ref(question)
         channel.requests.ring()
         header[BUSY_SINCE] = now
-        return Question(self, slot, block, first, num_rows)
+        return question
 
     def rest(self) -> None:
         """Say that no more questions come for now, so that the server does not wait for one."""
@@ -168,17 +184,39 @@ class InferenceClient(Evaluator):
         asked = monotonic_ns()
         header[BUSY_SINCE] = 0
         # One ring per answer. Those of other slots are remembered: their answers are known to be there.
+        if channel.is_hearing:  # an interrupt has come between a ring and its count
+            channel.num_heard += 1
         while not (channel.num_heard and words[STATE] != POSTED):
+            channel.is_hearing = True
             channel.answers.wait()
             channel.num_heard += 1
-        channel.num_heard -= 1
+            channel.is_hearing = False
         now = monotonic_ns()
         header[BUSY_SINCE] = now
         if words[STATE] == ANSWERED:
             # What waking up took; nothing if the answer was there before anybody asked for it.
             header[TRANSPORT_NS] += max(0, now - max(asked, words[DONE_NS]))
         state, words[STATE] = words[STATE], FREE
+        channel.num_heard -= 1
+        channel.questions.pop(slot, None)
         return state
+
+    def _settle_abandoned(self) -> None:
+        """Take the answers to questions that an interrupt has left without anybody who waits for them."""
+        channel = self._channel
+        for slot, (_, reference) in list(channel.questions.items()):
+            question: Question | None = None if reference is None else reference()
+            if question is not None and not question.is_waiting:
+                continue
+            state = channel.slots[slot][STATE]
+            if state == FREE:
+                del channel.questions[slot]
+            elif state == POSTED:
+                channel.requests.ring()  # the interrupt may have come before that
+            elif question is None:
+                self.receive(slot)
+            else:
+                question.receive()
 
     def text(self, slot: int) -> str:
         """What the evaluator raised."""
@@ -216,14 +254,13 @@ class Question:
         self._state = POSTED
         self._text = ""
         self.version = 0
+        self.is_waiting = False
+        """Whether it waits for its answer; still so afterwards if an interrupt ended that."""
 
     def result(self) -> tuple[FloatArray, FloatArray]:
         """Wait for logits [K, A] and values [K] or [K, players]; views of shared memory, if the observations were."""
         if self._state == POSTED:
-            self._state = self._client.receive(self._slot)
-            self.version = self._client.version_of(self._slot)
-            if self._state == FAILED:
-                self._text = self._client.text(self._slot)
+            self.receive()
         if self._state == FAILED:
             raise EvaluatorError(self._text)
         if self._state == CANCELLED:
@@ -233,3 +270,12 @@ class Question:
         if self._is_copied:
             return np.array(logits), np.array(values)
         return logits, values
+
+    def receive(self) -> None:
+        """Wait until the answer is there."""
+        self.is_waiting = True
+        self._state = self._client.receive(self._slot)
+        self.version = self._client.version_of(self._slot)
+        if self._state == FAILED:
+            self._text = self._client.text(self._slot)
+        self.is_waiting = False

@@ -1,6 +1,10 @@
 """Messages between a process and its workers: pickled objects over a Unix socket, descriptors beside them.
 
 For orders and results, a few per search; observations and their answers go through shared memory.
+
+A message takes several calls of the system. An exception between two of them, such as an interrupt, leaves half a
+message on the line, and nothing that follows could be told from the rest of it. So the line is torn from the first of
+these calls on, and whole again only after the last.
 """
 
 from __future__ import annotations
@@ -18,12 +22,19 @@ _CHUNK = 1 << 20
 
 
 class Control:
-    """One end of the line. `receive` raises EOFError when the other end is gone, `send` OSError."""
+    """One end of the line.
+
+    `receive` raises EOFError when the other end is gone or the line is torn, `send` OSError.
+
+    last_number: that of the last message with a number which was sent as a whole.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._lock = threading.Lock()
         self._buffer = bytearray()
+        self._is_sending = self._is_receiving = False
+        self.last_number = 0
 
     @classmethod
     def create(cls) -> tuple[Control, socket.socket]:
@@ -35,19 +46,30 @@ class Control:
         """Readable when there is a message, or nobody at the other end."""
         return self._socket.fileno()
 
-    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+    @property
+    def is_torn(self) -> bool:
+        """Whether an exception ended a `send` or a receive half-way; asked while neither is going on."""
+        return self._is_sending or self._is_receiving
+
+    def send(self, message: object, fds: Sequence[int] = (), *, number: int = 0) -> None:
         """Send a message; the receiver gets descriptors of its own. Callable from any thread."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         header = _HEADER.pack(len(data), len(fds))
         with self._lock:
+            if self._is_sending:
+                raise BrokenPipeError("an earlier message was cut off: the line cannot be used any more")
+            self._is_sending = True
             if fds:
                 socket.send_fds(self._socket, [header], list(fds))
             else:
                 self._socket.sendall(header)
             self._socket.sendall(data)
+            self.last_number = number or self.last_number
+            self._is_sending = False
 
     def receive(self) -> tuple[Any, list[int]]:
         """Block until a message is there; the message and its descriptors."""
+        self._begin_receiving()
         header, fds = b"", list[int]()
         while len(header) < _HEADER.size:
             part, more, _, _ = socket.recv_fds(self._socket, _HEADER.size - len(header), _MAX_FDS)
@@ -62,11 +84,14 @@ class Control:
             if not part:
                 raise EOFError("the other process is gone")
             data += part
+        self._is_receiving = False
         return pickle.loads(data), fds
 
     def receive_ready(self) -> tuple[list[bytes], bool]:
         """The messages that are there, still pickled, and whether the other end is still there; never blocks."""
-        is_there = True
+        if self._is_receiving:
+            return [], False
+        self._is_receiving = is_there = True
         while True:
             try:
                 part = self._socket.recv(_CHUNK, socket.MSG_DONTWAIT)
@@ -86,7 +111,13 @@ class Control:
                 break
             messages.append(bytes(self._buffer[_HEADER.size : end]))
             del self._buffer[:end]
+        self._is_receiving = False
         return messages, is_there
+
+    def _begin_receiving(self) -> None:
+        if self._is_receiving:
+            raise EOFError("an earlier message was cut off: the line cannot be used any more")
+        self._is_receiving = True
 
     def set_timeout(self, timeout_s: float) -> None:
         """Let `send` give up, with an OSError, when nobody has read for so long."""

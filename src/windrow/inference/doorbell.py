@@ -44,6 +44,6 @@ class Doorbell:
 
     def close(self) -> None:
         """Give this side's descriptors back; may be called more than once."""
-        for fd in set(self.fds):
+        fds, self.fds = self.fds, ()  # first: a number that is closed twice may be somebody else's by then
+        for fd in set(fds):
             os.close(fd)
-        self.fds = ()

@@ -81,8 +81,8 @@ class SharedMemory:
     def close_fd(self) -> None:
         """Give the descriptor back; the memory stays mapped while a view of it is held."""
         if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+            fd, self.fd = self.fd, -1
+            os.close(fd)
 
 
 def _anonymous_file() -> int:

@@ -56,9 +56,19 @@ class Worker:
         self.asked: float | None = None
         """When it was asked what it is doing, because it had given no sign for too long."""
         self.is_aborted = False
+        self.is_prepared = False
+        """For whoever uses the pool: whether it was told all that it has to know."""
+        self.is_unsettled = False
+        """Whether it may have said what was not taken in, or have been told less than was noted. It is so while it is
+        heard or told something, and stays so if an interrupt comes in between."""
 
     def __repr__(self) -> str:
         return f"worker {self.index} (process {self.process.pid})"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it lives, as far as is known, and can be talked to."""
+        return self.is_alive and not self.process.control.is_torn
 
 
 class WorkerPool:
@@ -99,11 +109,13 @@ class WorkerPool:
 
     def ensure(self, count: int) -> None:
         """Have at least `count` workers, alive or not."""
+        self.check_owner()
         while len(self.workers) < count:
             self.workers.append(self._start(len(self.workers)))
 
     def replace(self, worker: Worker) -> Worker:
         """A new process in the place of one that is dead; its channel is gone too."""
+        self.check_owner()
         self.bury(worker)
         self.workers[worker.index] = new = self._start(worker.index)
         return new
@@ -126,18 +138,37 @@ class WorkerPool:
             self.server.close_channel(worker.channel)
             worker.channel = None
 
-    def send(self, worker: Worker, message: object, fds: Sequence[int] = ()) -> None:
-        """Send a message; a worker that cannot take it any more will be seen to be dead."""
+    def check_owner(self) -> None:
+        """Raise `SearchError` in a fork of the process that the workers belong to."""
+        if os.getpid() != self._owner:
+            raise SearchError(
+                f"these workers belong to process {self._owner}, of which this one is a fork: they cannot be used from "
+                "here. Make a Search, or a SelfPlay, in this process"
+            )
+
+    def send(self, worker: Worker, message: object, fds: Sequence[int] = (), *, number: int = 0) -> None:
+        """Send a message; a worker that cannot take it any more will be seen to be dead.
+
+        After any other exception the worker may have half a message: it is not `is_usable` any more.
+        """
+        self.check_owner()
         try:
-            worker.process.control.send(message, fds)
+            worker.process.control.send(message, fds, number=number)
         except OSError:
             worker.process.kill()
 
-    def order(self, worker: Worker, name: str, *arguments: Any, fds: Sequence[int] = ()) -> int:
-        """Send an order; its number comes back with what the worker says about it."""
+    def next_number(self) -> int:
+        """A number for an order that none had before."""
         self._num_orders += 1
-        self.send(worker, (name, self._num_orders, *arguments), fds)
         return self._num_orders
+
+    def order(
+        self, worker: Worker, name: str, *arguments: Any, fds: Sequence[int] = (), number: int | None = None
+    ) -> int:
+        """Send an order; its number, a new one if none is given, comes back with what the worker says about it."""
+        number = self.next_number() if number is None else number
+        self.send(worker, (name, number, *arguments), fds, number=number)
+        return number
 
     def call_attention(self, worker: Worker) -> None:
         """Have a worker look for messages between two batches."""
@@ -152,17 +183,25 @@ class WorkerPool:
     # --- The loop ---------------------------------------------------------------------------------------------
 
     def turn(self, timeout_s: float) -> list[Event]:
-        """Answer questions for at most `timeout_s` seconds without anything to do; what workers said meanwhile."""
+        """Answer questions for at most `timeout_s` seconds without anything to do; what workers said meanwhile.
+
+        Workers that said something are `is_unsettled` until `settle`.
+        """
+        self.check_owner()
         self.server.turn(timeout_s if self._timeout_s is None else min(timeout_s, self._timeout_s / 4))
         self._look_for_stuck()
         events, self._events = self._events, []
         return events
 
+    def settle(self) -> None:
+        """Note that everything which `turn` returned has been taken in."""
+        for worker in self.workers:
+            worker.is_unsettled = False
+
     def close(self) -> None:
         """End all workers; may be called more than once, and takes a few seconds at most."""
         if self._is_closed or os.getpid() != self._owner:  # a fork has no right to end what is not its own
             return
-        self._is_closed = True
         for worker in self.workers:
             self._forget(worker)
         self.server.halt([worker.channel for worker in self.workers if worker.channel is not None])
@@ -171,6 +210,7 @@ class WorkerPool:
             self.close_channel(worker)
         self.workers.clear()
         self.server.close()
+        self._is_closed = True
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
@@ -183,33 +223,38 @@ class WorkerPool:
         core = self._cores[index] if self._cores else None
         worker = Worker(index, WorkerProcess(index, self._entry, self._game, self._setup, core=core))
         process = worker.process
-        self._watch(worker, process.control.fileno(), lambda: self._hear(worker))
-        self._watch(worker, process.stderr_fd, lambda: self._forward(worker))
-        if process.pidfd >= 0:
-            self._watch(worker, process.pidfd, lambda: self._note_death(worker))
+        try:
+            self._watch(worker, process.control.fileno(), lambda: self._hear(worker))
+            self._watch(worker, process.stderr_fd, lambda: self._forward(worker))
+            if process.pidfd >= 0:
+                self._watch(worker, process.pidfd, lambda: self._note_death(worker))
+        except BaseException:  # nobody would know of it
+            self.bury(worker)
+            raise
         return worker
 
     def _watch(self, worker: Worker, fd: int, callback: Callable[[], None]) -> None:
-        self.server.watch(fd, callback)
         worker.watched.append(fd)
+        self.server.watch(fd, callback)
 
     def _forget(self, worker: Worker) -> None:
         """Watch a worker no longer."""
-        if not worker.is_alive:
-            return
         worker.is_alive = False
-        for fd in worker.watched:
-            self.server.unwatch(fd)
-        worker.watched.clear()
+        while worker.watched:
+            self.server.unwatch(worker.watched[-1])
+            worker.watched.pop()
 
     def _hear(self, worker: Worker) -> None:
         if not worker.is_alive:
             return
         if not self._take_messages(worker):
+            if worker.process.control.is_torn:
+                worker.process.kill()  # it lives, but what it says cannot be understood any more
             self._note_death(worker)
 
     def _take_messages(self, worker: Worker) -> bool:
         """What a worker has said; whether it can say more."""
+        worker.is_unsettled = True
         messages, is_there = worker.process.control.receive_ready()
         for data in messages:
             worker.has_spoken = True

@@ -8,11 +8,13 @@ all actors are out, questions are parked.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from time import perf_counter
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +55,6 @@ class _Link:
 
     handle: Any
     stats: LinkStats
-    num_out: int = 0
     is_in: bool = True
     is_gone: bool = False
     """It will not come back."""
@@ -66,7 +67,7 @@ class _Link:
     """What it last said of that."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class RayQuestion:
     """A question that is out.
 
@@ -123,6 +124,9 @@ class RayEvaluator(Evaluator):
         self._links = [_Link(handle, LinkStats(actor)) for actor, handle in enumerate(handles)]
         self._id = int.from_bytes(os.urandom(7), "little")
         self._parked: list[RayQuestion] = []
+        # Counted whenever it matters, and only those that somebody holds: what an interrupt has made nobody's is gone.
+        self._out: WeakSet[RayQuestion] = WeakSet()
+        self._owner = os.getpid()
         self._all_out_since: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -165,6 +169,11 @@ class RayEvaluator(Evaluator):
 
     def submit(self, observations: Observations) -> RayQuestion:
         """Ask; returns at once. The observations must stay as they are until the question is done."""
+        if os.getpid() != self._owner:
+            raise EvaluatorError(
+                f"this client belongs to process {self._owner}, of which this one is a fork: its connection to Ray "
+                "cannot be used from here"
+            )
         if self.takes_states or self.reads_observations:
             rows = flatten_rows(observations)
         else:
@@ -191,26 +200,30 @@ class RayEvaluator(Evaluator):
         if question in self._parked:
             self._parked.remove(question)
         if question.ref is not None:
-            question.link.num_out -= question.life == question.link.life
-            self._ray.cancel(question.ref)
-            question.ref = None
+            ref, question.ref = question.ref, None
+            self._out.discard(question)
+            self._ray.cancel(ref)
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
     def _send(self, question: RayQuestion) -> None:
         """Hand a question to the actor with the fewest, or park it."""
         present = [link for link in self._links if link.is_in]
+        for link in self._links:
+            if not link.is_in and not link.is_gone and link.hello is None:
+                self._ask_back(link)  # an interrupt came before that
         if not present:
             self._parked.append(question)
             if self._all_out_since is None:
                 self._all_out_since = perf_counter()
             return
-        link = min(present, key=_load)
+        num_out = Counter((id(other.link), other.life) for other in self._out)
+        link = min(present, key=lambda link: (num_out[id(link), link.life], link.stats.requests))
         question.link, question.life = link, link.life
         question.asked_s = perf_counter()
         question.num_sends += 1
         question.ref = link.handle.evaluate.remote((question.rows, self.model, self._id))
-        link.num_out += 1
+        self._out.add(question)
 
     def _turn(self, questions: Sequence[RayQuestion], timeout_s: float | None) -> None:
         """Wait until something has come, and see to it."""
@@ -291,17 +304,15 @@ class RayEvaluator(Evaluator):
         self._finish(question, EvaluatorError("; ".join([text, *question.lost_to])))
 
     def _finish(self, question: RayQuestion, error: WindrowError | None) -> None:
-        question.is_done, question.error = True, error
-        if question.ref is not None:
-            question.link.num_out -= question.life == question.link.life
-            question.ref = None
+        question.is_done, question.error, question.ref = True, error, None
+        self._out.discard(question)
 
     def _lose(self, link: _Link, life: int, error: Exception) -> None:
         """Take an actor out, and ask it to say when it is back."""
         if link.life != life:
             return  # known
         link.life += 1
-        link.is_in, link.num_out, link.errors_in_a_row, link.busy_s = False, 0, 0, None
+        link.is_in, link.errors_in_a_row, link.busy_s = False, 0, None
         link.stats.failures += 1
         link.stats.last_error = _in_words(error)
         self._ask_back(link)
@@ -352,10 +363,6 @@ class RayEvaluator(Evaluator):
         self._all_out_since = None
         for question in parked:
             self._finish(question, EvaluatorError(f"no inference actor is left ({'; '.join(of_each)})"))
-
-
-def _load(link: _Link) -> tuple[int, int]:
-    return link.num_out, link.stats.requests
 
 
 def _whole_ms(timeout_s: float | None) -> float | None:

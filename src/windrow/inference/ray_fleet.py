@@ -85,6 +85,7 @@ class InferenceFleet:
         self._kept: dict[int, tuple[Any, int]] = {}
         self._clients: WeakSet[RayEvaluator] = WeakSet()
         self._is_closed = False
+        self._owner = os.getpid()
         try:
             cargo: bytes = ray.cloudpickle.dumps((game, by_name))
         except Exception as error:
@@ -195,7 +196,7 @@ class InferenceFleet:
 
     def close(self) -> None:
         """End the actors; may be called more than once."""
-        if self._is_closed:
+        if self._is_closed or os.getpid() != self._owner:  # a fork has no right to end what is not its own
             return
         self._is_closed = True
         if not self._ray.is_initialized():

@@ -24,13 +24,14 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import ConfigError, EvaluatorError
+from windrow.errors import ConfigError, EvaluatorError, SearchError
 from windrow.games.python_game import as_core_game
 from windrow.inference.channel import (
     ANSWERED,
     CANCELLED,
     DONE_NS,
     FAILED,
+    FREE,
     HALT,
     IS_WORKING,
     LOGITS,
@@ -39,6 +40,7 @@ from windrow.inference.channel import (
     NUM_PLACES,
     NUM_POSTED,
     NUM_ROWS,
+    NUMBER,
     OBSERVATIONS,
     POSTED,
     POSTED_NS,
@@ -152,6 +154,7 @@ class InferenceServer:
         self._is_ending = False
         """Whether the thread is to end: what waits will be cancelled."""
         self._is_closed = False
+        self._owner = os.getpid()
 
     # --- Clients ----------------------------------------------------------------------------------------------
 
@@ -182,12 +185,13 @@ class InferenceServer:
 
     def close_channel(self, channel: Channel) -> None:
         """Forget a client; what it still asks is not answered."""
-        client = self._clients.pop(channel, None)
+        client = self._clients.get(channel)
         if client is None:
             return
         self.unwatch(channel.requests.fileno())
         self._drop(client)
         channel.close()
+        self._clients.pop(channel, None)
 
     def client_stats(self, channel: Channel) -> ClientStats:
         """What a client's requests waited for so far."""
@@ -208,6 +212,7 @@ class InferenceServer:
 
     def turn(self, timeout_s: float) -> None:
         """Wait until something can be done, at most `timeout_s` seconds, and do it: take requests, send, answer."""
+        self._check_owner()
         patience = self._patience()
         if patience <= 0.0 or self._out:
             self._watcher.poll(0.0)
@@ -231,17 +236,19 @@ class InferenceServer:
 
     def close(self) -> None:
         """Cancel every question and end; may be called more than once."""
+        if os.getpid() != self._owner:
+            return  # a fork has neither the thread nor clients of its own
         if self._thread is not None and self._closing is not None:
             self._closing.ring()
             self._thread.join()
             self._closing.close()
             self._thread = self._closing = None
         if not self._is_closed:
-            self._is_closed = True
             self.halt(list(self._clients))
             for channel in list(self._clients):
                 self.close_channel(channel)
             self._watcher.close()
+            self._is_closed = True
 
     def __enter__(self) -> InferenceServer:
         self.start()
@@ -256,6 +263,7 @@ class InferenceServer:
 
     def halt(self, channels: list[Channel]) -> None:
         """Cancel all questions of these clients, and those they ask until `resume`."""
+        self._check_owner()
         clients = [self._clients[channel] for channel in channels if channel in self._clients]
         for client in clients:
             client.channel.header[HALT] = 1
@@ -275,7 +283,9 @@ class InferenceServer:
             for words in client.channel.slots:
                 if words[STATE] == POSTED:  # lost by an interrupt, between two lines of this file
                     words[STATE] = CANCELLED
+                if words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
                     client.channel.answers.ring()
+        self._num_waiting_rows = sum(request.num_rows for request in self._waiting)
 
     def resume(self, channels: list[Channel]) -> None:
         """Answer these clients again."""
@@ -284,6 +294,7 @@ class InferenceServer:
 
     def recover(self) -> None:
         """Begin again with all questions that have no answer, wherever an interrupt has left them."""
+        self._check_owner()
         for batch in self._out:
             for pending, _ in batch.ticket:
                 try:
@@ -297,10 +308,20 @@ class InferenceServer:
             client.num_waiting = 0
             slots = client.channel.slots
             for number in range(max(0, client.num_seen - len(slots)), client.num_seen):
-                if slots[number % len(slots)][STATE] == POSTED:
+                words = slots[number % len(slots)]
+                if words[NUMBER] != number:
+                    continue  # it was answered, and the slot has a question that has not been heard yet
+                if words[STATE] == POSTED:
                     self._queue(client, number % len(slots))
+                elif words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
+                    client.channel.answers.ring()
+            self._hear(client, block=False)
 
     # --- Inside -----------------------------------------------------------------------------------------------
+
+    def _check_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise SearchError(f"this inference server belongs to process {self._owner}, of which this one is a fork")
 
     def _run(self, closing: Doorbell) -> None:
         def end() -> None:

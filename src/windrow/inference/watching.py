@@ -28,9 +28,11 @@ class Watcher:
 
     def remove(self, fd: int) -> None:
         """Watch it no longer; it may be closed already."""
-        if self._callbacks.pop(fd, None) is not None and self._epoll is not None:
-            with suppress(OSError, ValueError):
-                self._epoll.unregister(fd)
+        if fd in self._callbacks:
+            if self._epoll is not None:
+                with suppress(OSError, ValueError):
+                    self._epoll.unregister(fd)
+            self._callbacks.pop(fd, None)
 
     def poll(self, timeout_s: float) -> None:
         """Wait for at most `timeout_s` seconds, which may be infinite, and call back for all that can be read."""

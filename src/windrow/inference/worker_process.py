@@ -16,6 +16,7 @@ import sys
 import time
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +72,30 @@ class WorkerProcess:
     ) -> None:
         self.index = index
         python = _python()  # before anything is opened that would have to be closed
+        self._held = held = _Held()
+        # Whatever happens to this object, the process and the descriptors go.
+        weakref.finalize(self, held.release)
+        try:
+            self._start(python, held, core)
+            with suppress(OSError):  # it is dead already, which will be noticed
+                self.control.send({"entry": entry, "game": game.data, "main": game.main, **setup})
+        except BaseException:
+            held.release()
+            raise
+
+    def _start(self, python: str, held: _Held, core: int | None) -> None:
         self.control, theirs = Control.create()
-        probe_end, self._probe = os.pipe()
-        lifeline_end, lifeline = os.pipe()
+        held.control = self.control
+        probe_end, self._probe = probe = os.pipe()
+        held.fds += probe
+        lifeline_end, _ = lifeline = os.pipe()
+        held.fds += lifeline
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1")}
         given = [theirs.fileno(), probe_end, lifeline_end]
         numbers = [*given, os.getpid(), -1 if core is None else core]
         try:
             # A session of its own: Ctrl-C in a terminal is for this process, which ends the search in order.
-            self._popen = subprocess.Popen(
+            self._popen = held.popen = subprocess.Popen(
                 [python, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)],
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -87,29 +103,20 @@ class WorkerProcess:
                 env=environment,
                 start_new_session=True,
             )
-        except BaseException:  # there is no process, or nobody knows of it: it ends when its line does
-            for fd in (probe_end, self._probe, lifeline_end, lifeline):
-                os.close(fd)
-            self.control.close()
+        finally:
             theirs.close()
-            raise
         for fd in (probe_end, lifeline_end):
+            held.fds.remove(fd)
             os.close(fd)
-        theirs.close()
         assert self._popen.stderr is not None
         self.stderr_fd = self._popen.stderr.fileno()
         os.set_blocking(self.stderr_fd, False)
-        self.pidfd = os.pidfd_open(self._popen.pid) if hasattr(os, "pidfd_open") else -1
+        self.pidfd = -1
+        if hasattr(os, "pidfd_open"):
+            self.pidfd = os.pidfd_open(self._popen.pid)
+            held.fds.append(self.pidfd)
         self.control.set_timeout(_SEND_TIMEOUT_S)
         self._tail = b""
-        # Whatever happens to this object, the process and the descriptors go.
-        self._end = weakref.finalize(
-            self, _end, self._popen, self.control, [self._probe, self.pidfd, lifeline], os.getpid()
-        )
-        try:
-            self.control.send({"entry": entry, "game": game.data, "main": game.main, **setup})
-        except OSError:
-            pass  # it is dead already, which will be noticed
 
     @property
     def pid(self) -> int:
@@ -170,7 +177,31 @@ class WorkerProcess:
             self._popen.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             pass
-        self._end()
+        self._held.release()
+
+
+class _Held:
+    """What a worker has of the system, to be given back once: the process, the line, and descriptors."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.control: Control | None = None
+        self.fds: list[int] = []
+
+    def release(self) -> None:
+        """Kill and reap the worker and give everything back; if it is interrupted, the next call does the rest."""
+        if os.getpid() != self._owner:
+            return  # a fork of the process it belongs to
+        if self.control is not None:
+            self.control.close()
+        if self.popen is not None:
+            self.popen.kill()
+            self.popen.wait()
+            if self.popen.stderr is not None:
+                self.popen.stderr.close()
+        while self.fds:
+            os.close(self.fds.pop())
 
 
 def close_workers(workers: Iterable[WorkerProcess], timeout_s: float) -> None:
@@ -181,20 +212,6 @@ def close_workers(workers: Iterable[WorkerProcess], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     for worker in ending:
         worker.close(deadline)
-
-
-def _end(popen: subprocess.Popen[bytes], control: Control, fds: list[int], owner: int) -> None:
-    """Kill and reap a worker and give everything back."""
-    if os.getpid() != owner:
-        return  # a fork of the process it belongs to
-    control.close()
-    popen.kill()
-    popen.wait()
-    if popen.stderr is not None:
-        popen.stderr.close()
-    for fd in fds:
-        if fd >= 0:
-            os.close(fd)
 
 
 def _python() -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.evaluators.cache import PredictionCache
-from windrow.inference.channel import ATTENTION, BUSY_SINCE, STOP, Channel, ChannelFacts
+from windrow.inference.channel import ATTENTION, BUSY_SINCE, DONE, STOP, Channel, ChannelFacts
 from windrow.inference.client import InferenceClient
 from windrow.inference.halting import Halted
 from windrow.inference.port import EvaluatorPort
@@ -102,6 +102,8 @@ class ForestWorker:
         if self._client is not None:
             self._client.rest()
         self._note_busy(is_busy=False)
+        if self._channel is not None:
+            self._channel.header[DONE] = serial
         self._link.say(answer[0], serial, answer[1])
 
     def _note_busy(self, *, is_busy: bool) -> None:

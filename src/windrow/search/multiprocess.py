@@ -43,5 +43,6 @@ def run_multiprocess(session: RemoteSession) -> Iterator[None]:
             forest.step()
             yield
     finally:
+        forest.is_live = False
         if forest.is_growing:
             forest.halt()

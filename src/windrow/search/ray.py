@@ -143,7 +143,7 @@ class _Loop:
         self._forest.cancel_all()
         if not self._is_finished:
             self._port.discard_buffers()
-        for flight in self._out:
+        for flight in [self._open, *self._out]:  # that which is open may be on its way out
             for question in flight.questions:
                 question.cancel()
 

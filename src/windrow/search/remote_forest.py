@@ -2,7 +2,8 @@
 
 Worker w looks after a run of neighbouring trees. Random numbers are keyed by the tree's number in the whole forest, so
 how many workers there are changes nothing. A worker that dies is replaced, and its trees are planted again where their
-roots are now; with them goes what earlier searches had found there.
+roots are now; with them goes what earlier searches had found there. An exception while a worker is told something or
+heard, such as an interrupt, costs that worker too: half a message cannot be taken back.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from windrow.config import SearchConfig
 from windrow.cores import num_cores
 from windrow.errors import GameError, SearchError
 from windrow.games.core_game import CoreGame, State
-from windrow.inference.channel import ATTENTION
+from windrow.inference.channel import ATTENTION, DONE
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.pool import Death, Stuck, Worker, WorkerPool, explain_death, unpack_error
 from windrow.inference.port import EvaluatorPort
@@ -98,16 +99,21 @@ class RemoteForest:
         self._growing: dict[int, int] = {}  # by worker, the number of the order to grow
         self._reports: dict[int, Report] = {}
         self._is_fresh = False
+        self.is_live = False
+        """Whether somebody drives the search that goes on, and will halt it."""
         self._spent = np.zeros(6)
         self.num_restarts = 0
         """Workers replaced during the present search, and while its roots were planted."""
         self._is_planted = False
+        self._prepared: dict[int, Worker] = {}  # those that were told what they have to look after
         pool.ensure(num_workers)
         for index in range(num_workers):
-            if not pool.workers[index].is_alive:
+            if not pool.workers[index].is_usable:
                 pool.replace(pool.workers[index])
         # All at once: a worker takes a while to start.
-        self._wait({index: self._configure(index) for index in range(num_workers)}, {})
+        serials = {index: self._configure(index) for index in range(num_workers)}
+        self._prepared = {index: self._worker(index) for index in range(num_workers)}
+        self._wait(serials, {})
 
     # --- Planting and moving ----------------------------------------------------------------------------------
 
@@ -121,15 +127,17 @@ class RemoteForest:
         """Move every root; `trees` are all trees, in order."""
         assert len(trees) == self.num_trees
         self._is_fresh = False
+        self._make_ready()
         try:
-            self._call({index: ("advance", moves[first:last]) for index, (first, last) in enumerate(self._ranges)})
+            self._prepared = {}  # until all have moved, all are to be planted where they were at their next use
+            self._call_ready({index: ("advance", moves[i:j]) for index, (i, j) in enumerate(self._ranges)})
+            prepared = {index: self._worker(index) for index in range(self.num_workers)}
+            after = [[*before, move] for before, move in zip(self._moves, moves.tolist(), strict=True)]
         except BaseException:
-            # Some have moved and some have not: all are planted where they were, at their next use.
             for index in range(self.num_workers):
                 self._lose(self._pool.workers[index])
             raise
-        for tree, move in enumerate(moves.tolist()):
-            self._moves[tree].append(move)
+        self._prepared, self._moves = prepared, after
 
     def begin_many(
         self,
@@ -156,8 +164,9 @@ class RemoteForest:
         return bool(self._growing)
 
     def grow(self) -> None:
-        """Have all workers begin with the search."""
-        self._revive_lost()
+        """Have all workers begin with the search; `is_live` is to be taken back when nobody drives it any more."""
+        self._make_ready()
+        self.is_live = True
         for index in range(self.num_workers):
             self._order_growth(index)
 
@@ -179,14 +188,18 @@ class RemoteForest:
         try:
             channels = [self._worker(index).channel for index in self._growing]
             self._pool.server.halt([channel for channel in channels if channel is not None])
-            while self._growing and monotonic() < deadline:
-                for worker, event in self._pool.turn(_TURN_S):
-                    if not self._is_mine(worker):
-                        continue
-                    if isinstance(event, Death | Stuck):
+            while True:
+                for index, serial in list(self._growing.items()):
+                    worker = self._worker(index)
+                    if not worker.is_usable:
                         self._lose(worker)
-                    elif event[0] != "partly" and event[1] == self._growing.get(worker.index):
-                        del self._growing[worker.index]
+                    elif self._has_done(worker, serial) or worker.process.control.last_number != serial:
+                        del self._growing[index]  # it has ended, or was never told to begin
+                if not self._growing or monotonic() >= deadline:
+                    break
+                for worker, event in self._pool.turn(_TURN_S):
+                    if self._is_mine(worker) and isinstance(event, Death | Stuck):
+                        self._lose(worker)
         finally:  # those that did not listen, or all if there was no time for that
             for index in list(self._growing):
                 self._lose(self._pool.workers[index])
@@ -194,14 +207,20 @@ class RemoteForest:
 
     def refresh(self) -> None:
         """Have what `totals`, `roots` and so on say be that of now."""
-        waiting = set(self._growing)
-        for index in waiting:
-            self._pool.send(self._pool.workers[index], "report")
-            self._pool.call_attention(self._pool.workers[index])
-        while waiting & self._growing.keys():
+        asked: dict[int, Worker] = {}
+        heard: set[Worker] = set()
+        while True:
+            for index in self._growing:
+                worker = self._worker(index)
+                if asked.get(index) is not worker:  # now, or a replacement
+                    asked[index] = worker
+                    self._pool.send(worker, "report")
+                    self._pool.call_attention(worker)
+            if all(self._worker(index) in heard for index in self._growing):
+                return
             for worker, event in self._pool.turn(_TURN_S):
                 self._take(worker, event)
-                waiting.discard(worker.index)  # a replacement has nothing to say yet
+                heard.add(worker)
 
     # --- What is known ----------------------------------------------------------------------------------------
 
@@ -277,7 +296,10 @@ class RemoteForest:
 
     def _call(self, orders: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Have workers do something that is done soon, and wait for it; raises what one of them raised."""
-        self._revive_lost()
+        self._make_ready()
+        return self._call_ready(orders)
+
+    def _call_ready(self, orders: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         return self._wait({index: self._pool.order(self._worker(index), *orders[index]) for index in orders}, orders)
 
     def _wait(self, serials: dict[int, int], orders: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -295,6 +317,8 @@ class RemoteForest:
                         continue  # it has done what was asked; the next who asks will miss it
                     self._count_restart(worker, event)
                     serials[index] = self._revive(index)
+                    if self._growing.pop(index, None) is not None:
+                        self._order_growth(index)
                     if index in orders:
                         serials[index] = self._pool.order(self._worker(index), *orders[index])
                 elif isinstance(event, Stuck):
@@ -305,6 +329,8 @@ class RemoteForest:
                         replies[index] = event[2]
                     else:
                         failures[index] = event
+                else:
+                    self._take(worker, event)
         for index in sorted(failures):
             self._raise(index, failures[index])
         return replies
@@ -342,7 +368,8 @@ class RemoteForest:
         seen = worker.channel.header[ATTENTION]
         columns = (order.num_simulations, order.keys, order.moves, order.explores)
         mine = [column[first:last] for column in columns]
-        self._growing[index] = self._pool.order(worker, "grow", *mine, order.version, seen)
+        self._growing[index] = serial = self._pool.next_number()  # known before it can begin
+        self._pool.order(worker, "grow", *mine, order.version, seen, number=serial)
 
     def _configure(self, index: int) -> int:
         """Tell a worker what it has to look after; the number of the order."""
@@ -373,12 +400,23 @@ class RemoteForest:
         serial = self._configure(index)
         if self._roots:
             serial = self._pool.order(self._worker(index), "plant", self._rows(index))
+        self._prepared[index] = self._worker(index)
         return serial
 
-    def _revive_lost(self) -> None:
-        """Replace the workers that died while nobody asked anything of them, or had to be killed."""
+    def _make_ready(self) -> None:
+        """Replace the workers that died or were lost while nobody waited for them, or that an interrupt left half-way.
+
+        A worker whose search nobody saw the end of is lost too: it may still be at it.
+        """
         for index in range(self.num_workers):
-            if not self._worker(index).is_alive:
+            if self.is_live and index in self._growing:
+                continue  # who drives the search will see to it
+            worker, serial = self._worker(index), self._growing.pop(index, 0)
+            if (
+                not worker.is_usable
+                or self._prepared.get(index) is not worker
+                or (serial and not self._has_done(worker, serial))
+            ):
                 self._revive(index)
 
     # --- Inside: small things ---------------------------------------------------------------------------------
@@ -415,6 +453,10 @@ class RemoteForest:
 
     def _is_mine(self, worker: Worker) -> bool:
         return worker.index < self.num_workers and self._worker(worker.index) is worker
+
+    def _has_done(self, worker: Worker, serial: int) -> bool:
+        """Whether a worker is done with an order, even if nobody has heard it say so."""
+        return worker.channel is not None and worker.channel.header[DONE] >= serial
 
     def _lose(self, worker: Worker) -> None:
         """Kill a worker; at its next use it is replaced."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from time import perf_counter
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,8 @@ class TensorForest:
         self._num_leaves = config.leaves_per_tree or 1
         self._roots: list[State] = []
         self._planted: Any = None
+        self._is_new = [True] * num_trees
+        """Of every tree, whether its root has been searched never yet."""
         self._order = (0, 0)  # simulations, and the number of the search
         self._before = self._now = Census()
         self._result: TensorResult | None = None
@@ -86,18 +88,23 @@ class TensorForest:
         self._roots = list(roots)
         rows = np.asarray(self._game.rows_of(self._roots), np.uint8)
         self._planted = self._rules.from_host(rows, self._search.device)
-        self._result = None
+        self._result, self._is_new = None, [True] * self.num_trees
 
     def advance_many(self, trees: IntArray, moves: npt.NDArray[np.int64]) -> None:
-        """Move every root; `trees` are all trees, in order."""
+        """Move every root; `trees` are all trees, in order. After an error they are planted anew where they were."""
         assert len(trees) == self.num_trees
         played = moves.tolist()
         after = [self._game.apply(root, move) for root, move in zip(self._roots, played, strict=True)]
         if self._planted is None:
             of_chance = [self._game.to_play(root) == CHANCE for root in self._roots]
             edges = [self._outcome(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
-            self._search.advance(torch.tensor(edges, device=self._search.device))
-            self._roots, self._result = after, None
+            try:
+                self._search.advance(torch.tensor(edges, device=self._search.device))
+                is_new = cast("list[bool]", self._search.pools.is_new.tolist())
+            except BaseException:
+                self.plant(self._roots)
+                raise
+            self._roots, self._result, self._is_new = after, None, is_new
         else:
             self.plant(after)
 
@@ -128,7 +135,7 @@ class TensorForest:
         except BaseException:
             self.plant(self._roots)
             raise
-        self._planted, self._result = None, result
+        self._planted, self._result, self._is_new = None, result, [False] * self.num_trees
         self._now = count(self._search.pools)
         self._seconds += perf_counter() - start
         self._num_batches += 1 + -(-budget // self._num_leaves)
@@ -189,7 +196,7 @@ class TensorForest:
 
         How often each outcome of chance came is not known here.
         """
-        if self._planted is not None:
+        if self._is_new[tree]:
             return None  # what the pools hold is of earlier roots
         pools, slot = self._search.pools, 0
         for move in moves:
