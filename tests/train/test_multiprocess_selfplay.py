@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interrupts import Watchdog, alarms_are_interrupts, is_interrupted
 from windrow import ConfigError, GameError, PredictionCache, SearchConfig, SearchError, make_game
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, from_function
@@ -182,6 +184,34 @@ def test_errors_come_out_and_play_goes_on(toys: Any) -> None:
         list(selfplay.play(50))
     assert len(list(selfplay.play(50))) == 50
     selfplay.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # while an object is freed
+@pytest.mark.parametrize("num_interrupts", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_interrupts_at_random_moments_lose_no_game(num_interrupts: int) -> None:
+    """Ctrl-C during `play`, again and again: no hang, no game that is missing, played differently or given twice."""
+    rng, records, count = random.Random(num_interrupts), list[Any](), 0
+    selfplay = player(num_slots=6, **SETTINGS)
+    with Watchdog(60.0) as watchdog, alarms_are_interrupts():
+
+        def play() -> None:
+            for record in selfplay.play(3):
+                records.append(record)
+
+        play()
+        while count < num_interrupts:
+            watchdog.step()
+            count += is_interrupted(play, rng.uniform(0.0, 0.05))
+        for _ in range(20):
+            watchdog.step()
+            play()
+    got = by_number(records)
+    assert len(got) == len(records)
+    # All but the last: those that are still being played.
+    assert set(range(max(got) - 60)) <= got.keys()
+    selfplay.close()
+    plain = by_number(player(CONFIG.replace(engine="vectorized"), **SETTINGS).play(max(got) + 1, refill=False))
+    assert got == {number: plain[number] for number in got}
 
 
 def test_what_cannot_be_is_refused() -> None:

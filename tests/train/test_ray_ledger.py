@@ -5,6 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
+from interrupts import is_interrupted_at
 from windrow.train.ray_ledger import GameLedger
 
 
@@ -56,3 +57,38 @@ def test_every_game_counts_exactly_once(num_games: int, steps: list[tuple[str, i
         counted += [number for number in numbers if ledger.hand_in(number)]
     assert sorted(counted) == list(range(num_games))
     assert ledger.num_open == 0
+
+
+def test_an_interrupt_loses_no_game() -> None:
+    """Whenever it comes: every number that was given out is open or handed in, and can be played to its end."""
+    number = 1
+    while True:
+        ledger, handed_in = GameLedger(), list[int]()
+        ledger.num_allowed = 6
+        ledger.take(0, 2)
+        ledger.take(1, 2)
+        ledger.lose(0)
+
+        def play(ledger: GameLedger = ledger, handed_in: list[int] = handed_in) -> None:
+            ledger.take(1, 3)
+            for game in (0, 2):
+                if ledger.is_open(game):
+                    handed_in += [game]
+                ledger.hand_in(game)
+            ledger.lose(1)
+            ledger.take(2, 1)
+
+        was_interrupted = is_interrupted_at(play, number)
+        assert all(
+            ledger.is_open(game) != (game in handed_in) for game in range(ledger.next_game) if game not in (0, 2)
+        )
+        for game in handed_in:
+            ledger.hand_in(game)  # as is done with the game that was being handed in when the interrupt came
+        for worker in (0, 1, 2):
+            ledger.lose(worker)  # as is done with workers that were being told something when the interrupt came
+        assert set(ledger.take(3, 99)) | set(handed_in) == set(range(6))
+        assert ledger.num_open == ledger.num_held(3)
+        if not was_interrupted:
+            break
+        number += 1
+    assert number > 10

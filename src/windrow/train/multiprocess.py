@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
 from time import perf_counter
 from typing import Any
@@ -76,11 +76,13 @@ class MultiprocessSelfPlay(SelfPlay):
         self._seen: dict[bytes, None] = {}
         self._given: list[set[int]] = [set() for _ in range(self.plan.num_workers)]
         self._returned: deque[int] = deque()
+        self._open: set[int] = set()
+        """Games begun or to be begun, and not finished."""
         self._counted: list[dict[str, float]] = [{} for _ in range(self.plan.num_workers)]
         self._buried: dict[str, float] = {}
         self._news: list[list[float]] = [[] for _ in range(self.plan.num_workers)]
         self._max_memory = memory_for_trees(search)
-        self._needs_recovery = False
+        self._needs_recovery = self._is_dropping = False
         self.num_restarts = 0
         """Workers that died and were replaced, during the present `play`."""
         self._pool = make_pool(game, search, self._port, "windrow.train.multiprocess_worker:run")
@@ -101,23 +103,34 @@ class MultiprocessSelfPlay(SelfPlay):
     @num_simulations.setter
     def num_simulations(self, value: int) -> None:
         if value != self._num_simulations:
+            workers = self._pool.workers
+            told = [worker for worker in workers if not worker.is_unsettled]
+            for worker in told:
+                worker.is_unsettled = True  # until all know: who is replaced is told the new one
             self._num_simulations = value
-            for worker in self._pool.workers:
+            for worker in workers:
                 self._pool.order(worker, "simulations", value)
                 self._pool.call_attention(worker)
+            for worker in told:
+                worker.is_unsettled = False
 
-    def play(self, num_games: int, *, refill: bool = True) -> Iterator[GameRecord]:
+    def play(
+        self, num_games: int, *, refill: bool = True, until: Callable[[], bool] | None = None
+    ) -> Iterator[GameRecord]:
         """Play until `num_games` more games have finished; yields each as it does. See `SelfPlay.play`."""
+        self._pool.check_owner()
         if num_games < 1:
             raise ConfigError(f"num_games must be at least 1, not {num_games}")
         if not refill and self.num_in_progress:
             raise ConfigError(f"{self.num_in_progress} games are in progress: refill=False is for play from the start")
         self._games_to_start = float("inf") if refill else num_games
-        return self._play(num_games)
+        return self._play(num_games, until)
 
     def drop_games(self) -> None:
         """Forget the games in progress; those that workers have sent already, too."""
-        alive = [worker for worker in self._pool.workers if worker.is_alive]
+        self._pool.check_owner()
+        self._is_dropping = True
+        alive = [worker for worker in self._pool.workers if worker.is_usable]
         self._pool.server.halt([worker.channel for worker in alive if worker.channel is not None])
         serials = {worker: self._pool.order(worker, "drop") for worker in alive}
         deadline = perf_counter() + 3.0
@@ -133,6 +146,9 @@ class MultiprocessSelfPlay(SelfPlay):
             given.clear()
         self._returned.clear()
         self._finished.clear()
+        self._open.clear()
+        self._pool.settle()
+        self._is_dropping = False
 
     def close(self) -> None:
         """End the workers; may be called more than once."""
@@ -140,24 +156,31 @@ class MultiprocessSelfPlay(SelfPlay):
 
     # --- The loop ---------------------------------------------------------------------------------------------
 
-    def _play(self, num_games: int) -> Generator[GameRecord, None, None]:
+    def _play(self, num_games: int, until: Callable[[], bool] | None) -> Generator[GameRecord, None, None]:
         started, before, num_given = perf_counter(), self.stats.total_s, 0
         self.num_restarts = 0
-        if self._needs_recovery:
+        if self._is_dropping:  # an interrupt came before all was dropped
+            self.drop_games()
+        elif self._needs_recovery:
             self._pool.server.recover()
+            known = {record.number for record in self._finished}.union(self._returned, *self._given)
+            self._returned.extend(sorted(self._open - known))  # on their way to a worker when the interrupt came
         self._needs_recovery = True
         try:
             self._start_workers()
-            while num_given < num_games:
-                while self._finished and num_given < num_games:
+            while num_given < num_games and not (until is not None and until()):
+                if self._finished:
                     num_given += 1
                     self.stats.total_s = before + perf_counter() - started
-                    yield self._finished.popleft()
+                    record = self._finished[0]
+                    del self._finished[0]  # not by a call, after which an interrupt may come
+                    yield record
                     # What the caller does with a game is not self-play's time.
                     started = perf_counter() - (self.stats.total_s - before)
-                if num_given < num_games:
+                else:
                     for worker, event in self._pool.turn(_TURN_S):
                         self._take(worker, event)
+                    self._pool.settle()
         except GeneratorExit:
             self._needs_recovery = False  # it was left between two games: nothing was lost
             raise
@@ -174,10 +197,9 @@ class MultiprocessSelfPlay(SelfPlay):
     def _start_workers(self) -> None:
         """Have all workers, and let each have as many games as it has slots, and a few more in reserve."""
         pool, count = self._pool, self.plan.num_workers
-        is_new = [index >= len(pool.workers) or not pool.workers[index].is_alive for index in range(count)]
         pool.ensure(count)
         for index in range(count):
-            if is_new[index]:
+            if self._is_lost(index) or not pool.workers[index].is_prepared:
                 self._configure(index)
         wanted = [self._num_slots(index) + self._reserve(index) for index in range(count)]
         # In turns, so that all have some if there are few.
@@ -193,17 +215,24 @@ class MultiprocessSelfPlay(SelfPlay):
 
     def _take_number(self) -> int | None:
         if self._returned:  # begun by a worker that died
-            return self._returned.popleft()
-        return super()._take_number()
+            number = self._returned[0]
+            del self._returned[0]
+            return number
+        number = super()._take_number()
+        if number is not None:
+            self._open |= {number}
+        return number
 
     def _give(self, index: int, numbers: list[int]) -> None:
         """Let a worker play games of these numbers, and know what others learned about resigning."""
         if numbers or self._news[index]:
             worker = self._pool.workers[index]
+            was_unsettled, worker.is_unsettled = worker.is_unsettled, True
             self._given[index].update(numbers)
             self._pool.order(worker, "numbers", numbers, self._news[index])
             self._pool.call_attention(worker)
             self._news[index] = []
+            worker.is_unsettled = was_unsettled
 
     def _take(self, worker: Worker, event: Any) -> None:
         """Take in what a worker said, or that it is no more."""
@@ -237,8 +266,9 @@ class MultiprocessSelfPlay(SelfPlay):
             record = GameRecord.from_bytes(data)
             if record.number not in self._given[index]:
                 continue  # from before they were dropped
-            self._given[index].discard(record.number)
             self._finished.append(record)
+            self._given[index].discard(record.number)
+            self._open.discard(record.number)
             self.stats.games += 1
             self._count_repeated(record)
             number = self._take_number()
@@ -249,19 +279,25 @@ class MultiprocessSelfPlay(SelfPlay):
 
     def _replace(self, index: int) -> None:
         """Put a new worker in the place of a dead one, and let it begin the same games again."""
-        for name, value in self._counted[index].items():
-            self._buried[name] = self._buried.get(name, 0) + value
-        self._counted[index] = {}
         num_games = len(self._given[index])
         self._configure(index)  # which makes its games those to be given next
-        self._give(index, [self._returned.popleft() for _ in range(num_games)])
+        self._give(index, [self._returned.popleft() for _ in range(min(num_games, len(self._returned)))])
+
+    def _is_lost(self, index: int) -> bool:
+        """Whether a worker is dead, or an interrupt has lost what it said or was to be told, which is as bad."""
+        worker = self._pool.workers[index]
+        return not worker.is_usable or worker.is_unsettled
 
     def _configure(self, index: int) -> None:
-        """Start the worker of this place, if it has none that lives, and tell it what to do."""
+        """Start the worker of this place, if it has none that can be used, and tell it what to do."""
         pool = self._pool
-        if not pool.workers[index].is_alive:
+        if self._is_lost(index):
             pool.replace(pool.workers[index])
-            self._returned.extend(sorted(self._given[index]))
+            for name, value in self._counted[index].items():
+                self._buried[name] = self._buried.get(name, 0) + value
+            self._counted[index] = {}
+            finished = {record.number for record in self._finished}
+            self._returned.extend(sorted(self._given[index] - finished))
             self._given[index].clear()
         worker, num_slots, search = pool.workers[index], self._num_slots(index), self.search
         pipeline = min(self.plan.pipeline, num_slots)
@@ -285,6 +321,7 @@ class MultiprocessSelfPlay(SelfPlay):
         )
         pool.order(worker, "configure", assignment, fds=channel.fds)
         channel.memory.close_fd()
+        worker.is_prepared = True
 
     # --- Small things -----------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class GameLedger:
     @property
     def num_open(self) -> int:
         """Games begun, or to be begun again, and not handed in."""
-        return len(self._holder) + len(self._returned)
+        return len(self._holder.keys() | self._returned)
 
     def num_held(self, worker: int) -> int:
         """Open games that a worker has."""
@@ -41,31 +41,37 @@ class GameLedger:
     def take(self, worker: int, count: int) -> list[int]:
         """Up to `count` games for a worker to play: first those that others did not finish, lowest number first."""
         numbers: list[int] = []
+        held = self._held.setdefault(worker, set())
+        # An interrupt comes after a call, and so at the beginning of a round: a number is with somebody, or nobody's.
         while len(numbers) < count:
             if self._returned:
-                number = self._returned.popleft()
+                number = self._returned[0]
+                del self._returned[0]
             elif self.num_allowed >= 1:
                 self.num_allowed -= 1
                 number = self.next_game
                 self.next_game += 1
             else:
                 break
-            numbers.append(number)
+            numbers += [number]
             self._holder[number] = worker
-            self._held.setdefault(worker, set()).add(number)
+            held |= {number}
         return numbers
+
+    def is_open(self, number: int) -> bool:
+        """Whether a game was begun, or is to be begun again, and not handed in."""
+        return number in self._holder or number in self._returned
 
     def hand_in(self, number: int) -> bool:
         """A game is finished; whether it counts, which it does the first time."""
-        worker = self._holder.pop(number, None)
-        if worker is not None:
-            self._held[worker].discard(number)
-        elif number in self._returned:
+        is_first = self.is_open(number)
+        for held in self._held.values():
+            held.discard(number)
+        if number in self._returned:
             self._returned.remove(number)  # by one who was thought to be lost
-        else:
-            return False
         self._losses.pop(number, None)
-        return True
+        self._holder.pop(number, None)
+        return is_first
 
     def lose(self, worker: int) -> tuple[int, int]:
         """A worker is no more: its games are to be begun again.
@@ -73,11 +79,13 @@ class GameLedger:
         Returns:
             The game that was lost most often so far, counting this time, and how often; (-1, 0) if it had none.
         """
-        numbers = sorted(self._held.pop(worker, ()))
+        numbers = sorted(self._held.get(worker, ()))
+        # If an interrupt comes in between, they are with the worker and to be begun again: played twice, counted once.
+        self._returned = deque(sorted({*numbers, *self._returned}))
         for number in numbers:
-            del self._holder[number]
+            self._holder.pop(number, None)
             self._losses[number] = self._losses.get(number, 0) + 1
-        self._returned = deque(sorted([*numbers, *self._returned]))
+        self._held.pop(worker, None)
         worst = max(numbers, key=lambda number: self._losses[number], default=-1)
         return worst, self._losses.get(worst, 0)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
 from time import monotonic, perf_counter
 from typing import Any
@@ -100,6 +100,8 @@ class RaySelfPlay(SelfPlay):
         self.stats = SelfPlayStats()
         self.ledger = GameLedger(next_game)
         self._finished: deque[GameRecord] = deque()
+        self._handed_in: GameRecord | None = None
+        """A game that is being handed in."""
         self._seen: dict[bytes, None] = {}
         self._buried: dict[str, float] = {}
         self._epoch = 0
@@ -142,14 +144,16 @@ class RaySelfPlay(SelfPlay):
         """By worker that is up, its process on that node."""
         return {member.index: member.hello.pid for member in self._crew.members if member.hello is not None}
 
-    def play(self, num_games: int, *, refill: bool = True) -> Iterator[GameRecord]:
+    def play(
+        self, num_games: int, *, refill: bool = True, until: Callable[[], bool] | None = None
+    ) -> Iterator[GameRecord]:
         """Play until `num_games` more games have finished; yields each as it does. See `SelfPlay.play`."""
         if num_games < 1:
             raise ConfigError(f"num_games must be at least 1, not {num_games}")
         if not refill and self.num_in_progress:
             raise ConfigError(f"{self.num_in_progress} games are in progress: refill=False is for play from the start")
         self.ledger.num_allowed = float("inf") if refill else num_games
-        return self._play(num_games)
+        return self._play(num_games, until)
 
     def drop_games(self) -> None:
         """Forget the games in progress; those that workers have finished and not handed in, too."""
@@ -160,6 +164,7 @@ class RaySelfPlay(SelfPlay):
         self._epoch += 1
         self.ledger.drop()
         self._finished.clear()
+        self._handed_in = None
 
     def close(self) -> None:
         """End all actors, and the cluster if it was started for this; may be called more than once."""
@@ -170,18 +175,21 @@ class RaySelfPlay(SelfPlay):
 
     # --- The loop ---------------------------------------------------------------------------------------------
 
-    def _play(self, num_games: int) -> Generator[GameRecord, None, None]:
+    def _play(self, num_games: int, until: Callable[[], bool] | None = None) -> Generator[GameRecord, None, None]:
         started, before, num_given = perf_counter(), self.stats.total_s, 0
         try:
             self._begin_work()
-            while num_given < num_games:
-                while self._finished and num_given < num_games:
+            self._hand_in()
+            while num_given < num_games and not (until is not None and until()):
+                if self._finished:
                     num_given += 1
                     self.stats.total_s = before + perf_counter() - started
-                    yield self._finished.popleft()
+                    record = self._finished[0]
+                    del self._finished[0]  # not by a call, after which an interrupt may come
+                    yield record
                     # What the caller does with a game is not self-play's time.
                     started = perf_counter() - (self.stats.total_s - before)
-                if num_given < num_games:
+                else:
                     self._turn()
         except Exception:
             self.drop_games()
@@ -258,19 +266,19 @@ class RaySelfPlay(SelfPlay):
         slots = share_slots(self.config.num_slots, self._crew.num_workers, member.index)
         ahead = max(1, slots // 8, round(3 * member.num_finished))
         wanted = min(slots + ahead, slots * _MAX_AHEAD)
-        numbers = ledger.take(member.index, self._fair(wanted - ledger.num_held(member.index)))
-        if not numbers and not ledger.num_held(member.index):
-            return False
-        news, member.news = member.news, []
-        order = Order(
-            epoch=self._epoch,
-            newest=self._weights.announced,
-            numbers=numbers,
-            margins=news,
-            num_simulations=self._num_simulations,
-            duration_s=self.options.report_s,
-        )
         try:
+            numbers = ledger.take(member.index, self._fair(wanted - ledger.num_held(member.index)))
+            if not numbers and not ledger.num_held(member.index):
+                return False
+            news, member.news = member.news, []
+            order = Order(
+                epoch=self._epoch,
+                newest=self._weights.announced,
+                numbers=numbers,
+                margins=news,
+                num_simulations=self._num_simulations,
+                duration_s=self.options.report_s,
+            )
             self._crew.order(member, order)
         except BaseException:
             ledger.lose(member.index)  # what it does play of them is not listened to
@@ -292,8 +300,9 @@ class RaySelfPlay(SelfPlay):
         member.num_finished = max(len(report.games), 0.8 * member.num_finished)
         for data in report.games:
             record = GameRecord.from_bytes(data)
-            if self.ledger.hand_in(record.number):
-                self._finished.append(record)
+            if self.ledger.is_open(record.number):
+                self._handed_in = record
+                self._hand_in()
                 self.stats.games += 1
                 self._count_repeated(record)
         if report.margins:
@@ -302,6 +311,15 @@ class RaySelfPlay(SelfPlay):
             for other in self._crew.members:
                 if other is not member:
                     other.news += report.margins
+
+    def _hand_in(self) -> None:
+        """Have a game counted and given out, both or neither: what an interrupt leaves undone is done at the next."""
+        record = self._handed_in
+        if record is not None:
+            self.ledger.hand_in(record.number)
+            if not self._finished or self._finished[-1] is not record:
+                self._finished.append(record)
+            self._handed_in = None
 
     # --- Faults -----------------------------------------------------------------------------------------------
 
