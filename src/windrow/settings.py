@@ -105,8 +105,8 @@ class Settings:
     def _check_number(self, key: str, low: float, high: float, *, is_optional: bool = False, hint: str = "") -> None:
         if (value := getattr(self, key)) is None and is_optional:
             return
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := float(value)):
-            raise ConfigError(f"{key} must be a number{hint}, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := _to_float(value)):
+            raise ConfigError(f"{key} must be a number{hint}, not {value!r:.100}")
         if not low <= number <= high:
             raise ConfigError(f"{key} must be from {low:g} to {high:g}{hint}, not {value!r}")
         object.__setattr__(self, key, number)
@@ -114,3 +114,10 @@ class Settings:
     def _check_flag(self, key: str) -> None:
         if not isinstance(value := getattr(self, key), bool):
             raise ConfigError(f"{key} must be true or false, not {value!r}")
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return math.inf
