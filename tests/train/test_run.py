@@ -16,6 +16,7 @@ from training_cases import finish, small_run
 
 from windrow import CheckpointError, ConfigError, TrainingError
 from windrow.train import GameLog, TrainConfig, TrainingRun, load_training, read_metrics
+from windrow.train.run import Counters
 
 PROGRAM = Path(__file__).with_name("run_until_killed.py")
 TIMES = {"selfplay_s", "learn_s", "total_s"}
@@ -65,6 +66,8 @@ def test_only_games_in_progress_are_lost(tmp_path: Path):
     numbers = [record.number for record in GameLog.read(folder / "games" / "000001.games") + after]
     assert len(set(numbers)) == 48  # none was played twice
     assert counters(folder)["games"] == 48
+    last = read_metrics(folder)[-1]
+    assert round(last["games_per_s"] * last["selfplay_s"]) == 24 - 9  # those that this process played
 
 
 def test_a_torn_log_and_several_iterations_behind_the_checkpoint(tmp_path: Path):
@@ -222,6 +225,46 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path):
     assert run.counters.iteration == 2
     finish(run)
     assert counters(folder)["iteration"] == 3
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "training.safetensors", "training.json"])
+def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path: Path, file: str):
+    folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=2)))
+    for place in (folder / "checkpoints").iterdir():
+        (place / file).write_bytes((place / file).read_bytes()[:-10])
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "run.lock"}
+    with (
+        pytest.warns(RuntimeWarning, match="is left out"),
+        pytest.raises(
+            CheckpointError, match=r"would start over: .*000001, .*000002\..*Restore one from a copy, or begin"
+        ),
+    ):
+        TrainingRun.resume(folder, {"num_iterations": 3})
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+@pytest.mark.parametrize("changes", [{"iteration": "x"}, {"games": None}, {"resign_margins": 3}, {"steps": 1.5}])
+def test_a_checkpoint_whose_counters_are_not_numbers(tmp_path: Path, changes: dict[str, Any]):
+    with pytest.raises(CheckpointError, match=f"damaged: its counter {next(iter(changes))} is"):
+        Counters.restore({**asdict(Counters()), **changes, "of_a_newer_windrow": 1}, tmp_path)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_short_time_limit_ends_iterations_so_that_there_is_learning(tmp_path: Path, overlap: bool):
+    config = small_run(num_iterations=None, time_limit_s=5.0, games_per_iteration=10**6, overlap=overlap)
+    run = TrainingRun.create(tmp_path / "run", config)
+    reports = list(run.iterations())
+    run.close()
+    assert len(reports) > 2 and run.counters.steps > 0
+    assert run.counters.games < 10**6
+
+
+def test_a_time_limit_ends_a_run_in_which_no_game_ends(tmp_path: Path):
+    settings: dict[str, Any] = {"early_simulations": None, "search": {"num_simulations": 5000}}
+    run = TrainingRun.create(tmp_path / "run", small_run(game="othello", time_limit_s=0.5, **settings))
+    (report,) = run.iterations()
+    run.close()
+    assert run.summary()["games"] == run.summary()["steps"] == 0 and report.metrics["games_per_s"] == 0
 
 
 def test_overrides_stay(tmp_path: Path):

@@ -224,6 +224,17 @@ def test_not_a_number_names_the_position():
         next(player(evaluator=evaluators.from_function(fn, batched=True)).play(1))
 
 
+@pytest.mark.parametrize("engine", ["vectorized", "multiprocess"])
+def test_play_ends_when_it_is_told_to_though_no_game_ends(engine: Any):
+    search = SearchConfig(num_simulations=2000, dirichlet_fraction=0.25, engine=engine, num_workers=1)
+    selfplay = SelfPlay(make_game("tictactoe"), HashEvaluator(3), search, SelfPlayConfig(num_slots=1))
+    answers = iter([False, False, True])
+    assert list(selfplay.play(10, until=lambda: next(answers))) == []
+    assert selfplay.num_in_progress >= 1
+    assert len(list(selfplay.play(2))) == 2  # it goes on
+    selfplay.close()
+
+
 def test_dropping_games():
     selfplay = player()
     list(selfplay.play(3))

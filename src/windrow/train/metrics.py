@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import socket
+import time
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,10 +31,17 @@ class MetricsLog:
         kept = [line for line in read_metrics(folder) if line["iteration"] < first_iteration]
         text = "".join(json.dumps(line) + "\n" for line in kept)
         replace_file(self.path, text)
-        self._board = _open_board(folder / "tensorboard", first_iteration)
+        self._board: _EventFile | None = None
+        with self._without_failing():
+            self._board = _EventFile(folder / "tensorboard", first_iteration)
 
     def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
-        """Add one iteration."""
+        """Add one iteration.
+
+        Raises:
+            CheckpointError: metrics.jsonl cannot be written. Where only TensorBoard's file cannot, that is a warning,
+                once, and nothing more is written for TensorBoard.
+        """
         line = {"iteration": iteration, **{name: float(value) for name, value in metrics.items()}}
         try:
             with self.path.open("a", encoding="utf-8") as file:
@@ -36,14 +49,24 @@ class MetricsLog:
         except OSError as error:
             raise explain_write(self.path, error) from error
         if self._board is not None:
-            for name, value in metrics.items():
-                self._board.add_scalar(name, value, iteration)
-            self._board.flush()
+            with self._without_failing():
+                self._board.write(iteration, metrics)
 
-    def close(self) -> None:
-        """Close the event file; may be called more than once."""
-        if self._board is not None:
-            self._board.close()
+    @contextmanager
+    def _without_failing(self) -> Generator[None, None, None]:
+        """TensorBoard is a convenience: what goes wrong with it ends its file and not the run."""
+        try:
+            yield
+        except ImportError:
+            self._board = None  # TensorBoard is not installed
+        except OSError as error:
+            self._board = None
+            warnings.warn(
+                f"{explain_write(self.path.parent / 'tensorboard', error)}. Training goes on without "
+                "TensorBoard; metrics.jsonl has the same numbers",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, float]]:
@@ -58,17 +81,45 @@ def read_metrics(folder: str | Path) -> list[dict[str, float]]:
     for line in text.splitlines():
         try:
             read: Any = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(read, dict) and "iteration" in read:
-            lines.append(cast("dict[str, float]", read))
+        found = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+        if isinstance(found.get("iteration"), int | float):
+            lines.append(found)
     return lines
 
 
-def _open_board(folder: Path, first_iteration: int) -> Any:
-    """TensorBoard's writer; None where TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(folder), purge_step=first_iteration)
+class _EventFile:
+    """One file of TensorBoard's format, opened for each iteration.
+
+    PyTorch's SummaryWriter would do, but it writes on a thread of its own: where that fails, a traceback is printed.
+
+    Args:
+        folder: where TensorBoard looks for it.
+        first_iteration: TensorBoard drops what files of earlier processes say about this iteration and later ones.
+
+    Raises:
+        ImportError: TensorBoard is not installed.
+        OSError: the file cannot be written; so does `write`.
+    """
+
+    def __init__(self, folder: Path, first_iteration: int) -> None:
+        self._events: Any = import_module("tensorboard.compat.proto.event_pb2")
+        self._summaries: Any = import_module("tensorboard.compat.proto.summary_pb2")
+        self._records: Any = import_module("tensorboard.summary.writer.record_writer")
+        folder.mkdir(exist_ok=True)
+        self._path = folder / f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        start = self._events.SessionLog(status=self._events.SessionLog.START)
+        self._append(file_version="brain.Event:2")
+        self._append(step=first_iteration, session_log=start)
+
+    def write(self, iteration: int, metrics: Mapping[str, float]) -> None:
+        """Add one iteration."""
+        make: Any = self._summaries.Summary.Value
+        values = [make(tag=name, simple_value=float(value)) for name, value in metrics.items()]
+        self._append(step=iteration, summary=self._summaries.Summary(value=values))
+
+    def _append(self, **content: Any) -> None:
+        event = self._events.Event(wall_time=time.time(), **content)
+        with self._path.open("ab") as file:
+            self._records.RecordWriter(file).write(event.SerializeToString())

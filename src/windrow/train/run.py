@@ -11,6 +11,7 @@ The folder holds
     checkpoints/000001/ ...  weights, optimizer and counters after an iteration
     metrics.jsonl    one line per iteration
     tensorboard/     the same for TensorBoard
+    run.lock         names the process that trains here; a second one is refused
 
 What was learned from is read back from the games, so a checkpoint is small. After a kill the games in progress are
 lost, and what was learned since the last checkpoint; the games that ended since are kept.
@@ -20,12 +21,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
-from windrow.errors import ConfigError, TrainingError
+from windrow.errors import CheckpointError, ConfigError, TrainingError
 from windrow.evaluators.loading import load
 from windrow.games.registry import make_game
 from windrow.nets import ResNet, fold
@@ -38,11 +40,15 @@ from windrow.train.learner import Learner, step_rng
 from windrow.train.metrics import MetricsLog
 from windrow.train.records import GameRecord
 from windrow.train.replay import Replay
+from windrow.train.run_lock import RunLock
 from windrow.train.selfplay import SelfPlay
 from windrow.train.strength import make_strength_test
 
 _FULL_SIMULATIONS_AT = 0.7
 """Share of a run after which `early_simulations` have risen to the whole budget."""
+_ITERATION_SHARE = 0.05
+"""Share of a run's time limit after which an iteration ends with fewer games than it wanted, so that a short run learns
+from what it has instead of ending in its first iteration."""
 _MAX_UPDATE_S = 0.05
 """Longest that new weights may take to reach self-play."""
 
@@ -67,6 +73,18 @@ class Counters:
     learn_s: float = 0.0
     total_s: float = 0.0
     resign_margins: list[float] = field(default_factory=list[float])
+
+    @classmethod
+    def restore(cls, saved: dict[str, Any], path: Path) -> Counters:
+        """Counters from the checkpoint in `path`; what other versions of windrow have counted is left out."""
+        counters = cls(**{key: value for key, value in saved.items() if key in cls.__dataclass_fields__})
+        for name, usual in _numbers(cls()).items():
+            value = getattr(counters, name)
+            numbers = cast("list[Any]", value if isinstance(value, list) else [value])
+            is_sound = all(isinstance(number, int if isinstance(usual, int) else int | float) for number in numbers)
+            if not is_sound or isinstance(value, list) != isinstance(usual, list):
+                raise CheckpointError(f"{path} is damaged: its counter {name} is {value!r:.100}")
+        return counters
 
     def summary(self, playing_s: float) -> dict[str, float]:
         """Counts, seconds, and speeds over the `playing_s` seconds in which games were played."""
@@ -139,6 +157,7 @@ class TrainingRun:
         )
         self._strength = make_strength_test(self.game, self.evaluator) if config.evaluate_every else None
         self._stop_requested = False
+        self._held = ExitStack()
 
     # --- Beginning --------------------------------------------------------------------------------------------
 
@@ -146,16 +165,18 @@ class TrainingRun:
     def create(cls, folder: str | Path, config: TrainConfig) -> TrainingRun:
         """Begin a new run in `folder`, which must not hold one."""
         folder = Path(folder)
-        if (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds a run already: go on with it, --resume {folder}, or take another folder")
         make_game(config.game, **config.game_options)  # before anything is written
-        try:
-            (folder / "games").mkdir(parents=True, exist_ok=True)
-            (folder / "checkpoints").mkdir(exist_ok=True)
+        with ExitStack() as held:
+            held.callback(RunLock.for_new_run(folder).release)
+            try:
+                (folder / "games").mkdir(exist_ok=True)
+                (folder / "checkpoints").mkdir(exist_ok=True)
+            except OSError as error:
+                raise explain_write(folder, error) from error
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-        except OSError as error:
-            raise explain_write(folder, error) from error
-        return cls(folder, config, Counters())
+            run = cls(folder, config, Counters())
+            run._held = held.pop_all()
+            return run
 
     @classmethod
     def resume(cls, folder: str | Path, overrides: dict[str, Any] | None = None) -> TrainingRun:
@@ -163,15 +184,19 @@ class TrainingRun:
         folder = Path(folder)
         if not (folder / "config.json").exists():
             raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
-        config = TrainConfig.read(folder / "config.json", overrides)
-        if overrides:
-            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-        path = latest_checkpoint(folder)
-        if path is None:
-            return cls(folder, config, Counters())
-        training = load_training(path, expect_game=make_game(config.game, **config.game_options))
-        known = {key: value for key, value in training.counters.items() if key in Counters.__dataclass_fields__}
-        return cls(folder, config, Counters(**known), training.learner_state)
+        with ExitStack() as held:
+            held.callback(RunLock(folder).release)
+            config = TrainConfig.read(folder / "config.json", overrides)
+            path = find_checkpoint(folder)
+            if overrides:
+                replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+            if path is None:
+                run = cls(folder, config, Counters())
+            else:
+                training = load_training(path, expect_game=make_game(config.game, **config.game_options))
+                run = cls(folder, config, Counters.restore(training.counters, path), training.learner_state)
+            run._held = held.pop_all()
+            return run
 
     # --- Going on ---------------------------------------------------------------------------------------------
 
@@ -226,9 +251,9 @@ class TrainingRun:
         }
 
     def close(self) -> None:
-        """Free what the run holds; may be called more than once."""
-        self.metrics.close()
+        """Free what the run holds, its folder included; may be called more than once."""
         self.evaluator.close()
+        self._held.close()
 
     # --- One iteration ----------------------------------------------------------------------------------------
 
@@ -267,23 +292,28 @@ class TrainingRun:
         config, counters, selfplay = self.config, self.counters, self.selfplay
         selfplay.num_simulations = self._num_simulations()
         records = self._recovered  # until all is well: after an interrupt they are still there
-        num_wanted = config.games_per_iteration
+        num_recovered, num_wanted = len(records), config.games_per_iteration
+
+        def is_enough() -> bool:
+            spent_s, limit_s = perf_counter() - iteration_start, config.time_limit_s
+            if limit_s is not None and counters.total_s + spent_s >= limit_s:
+                if learning is not None:
+                    learning.stop()
+                return True
+            is_late = limit_s is not None and spent_s >= _ITERATION_SHARE * limit_s
+            has_all = len(records) >= (1 if is_late else num_wanted)
+            return has_all and (learning is None or not learning.is_running)
+
         before = _numbers(selfplay.stats)
         start = perf_counter()
         with self._archive.open(counters.iteration) as log:
             if len(records) < num_wanted:
                 # With a learner to wait for, more games than asked for may come.
                 most = num_wanted - len(records) if learning is None else 2**31 - 1
-                for record in selfplay.play(most, refill=not config.deterministic):
+                for record in selfplay.play(most, refill=not config.deterministic, until=is_enough):
                     log.append(record)
                     records.append(record)
                     on_event("games", {"done": len(records), "of": num_wanted})
-                    elapsed = counters.total_s + perf_counter() - iteration_start
-                    is_late = config.time_limit_s is not None and elapsed >= config.time_limit_s
-                    if is_late and learning is not None:
-                        learning.stop()
-                    if is_late or (len(records) >= num_wanted and (learning is None or not learning.is_running)):
-                        break
         self._archive.note(counters.iteration, records)
         self._recovered = []
         seconds = perf_counter() - start
@@ -294,12 +324,12 @@ class TrainingRun:
         counters.next_game = selfplay.next_game
         counters.resign_margins = selfplay.resignation.margins
         counters.selfplay_s += seconds
-        return records, self._describe_games(records, stats, seconds)
+        return records, self._describe_games(records, stats, seconds, num_played=len(records) - num_recovered)
 
     def _num_simulations(self) -> int:
         """Of a full search, as far as the run is."""
         last = self.config.search.num_simulations or 0
-        first = last if self.config.early_simulations is None else self.config.early_simulations
+        first = min(self.config.early_simulations or last, last)
         # An iteration's own number is not known to the clock: it counts as begun.
         begun = max(self.progress - (1.0 / self.config.num_iterations if self.config.num_iterations else 0.0), 0.0)
         return round(first + (last - first) * min(begun / _FULL_SIMULATIONS_AT, 1.0))
@@ -318,12 +348,15 @@ class TrainingRun:
         if len(self.replay) < self.config.min_positions:
             self.counters.samples_owed = 0.0
 
-    def _describe_games(self, records: list[GameRecord], stats: dict[str, float], seconds: float) -> dict[str, float]:
+    def _describe_games(
+        self, records: list[GameRecord], stats: dict[str, float], seconds: float, *, num_played: int
+    ) -> dict[str, float]:
+        """Metrics of some games, of which `num_played` were played by this process within `seconds`."""
         num_games = max(len(records), 1)
         version = self.selfplay.version
         return {
             "selfplay_s": seconds,
-            "games_per_s": len(records) / seconds,
+            "games_per_s": num_played / seconds,
             "moves_per_s": stats["moves"] / seconds,
             "simulations_per_s": stats["simulations"] / seconds,
             "nn_positions_per_s": stats["nn_positions"] / seconds,
@@ -331,7 +364,7 @@ class TrainingRun:
             "game_length": sum(len(record.actions) for record in records) / num_games,
             "first_player_wins": sum(float(record.returns[0]) > 0 for record in records) / num_games,
             "draws": sum(not record.returns.any() for record in records) / num_games,
-            "repeated_games": stats["repeated_games"] / num_games,
+            "repeated_games": stats["repeated_games"] / max(num_played, 1),
             "resigned_games": sum(record.resigned_by >= 0 for record in records) / num_games,
             "policy_lag": max((version - record.versions[0] for record in records), default=0),
         }
@@ -413,6 +446,23 @@ class TrainingRun:
             num_threads=self._evaluator_threads,
             max_update_s=_MAX_UPDATE_S if backend == "auto" else None,
         )
+
+
+def find_checkpoint(folder: Path) -> Path | None:
+    """The newest whole checkpoint of a run; None if the run has saved none.
+
+    Raises:
+        CheckpointError: there are checkpoints, but all of them are damaged.
+    """
+    path = latest_checkpoint(folder)
+    places = sorted((folder / "checkpoints").glob("[0-9]*")) if path is None else []
+    if places:
+        names = ", ".join(map(str, places))
+        raise CheckpointError(
+            f"no checkpoint of {folder} can be used, and going on without one would start over: {names}. The warnings "
+            "say what is wrong with each. Restore one from a copy, or begin a new run in another folder"
+        )
+    return path
 
 
 def _ignore(kind: str, numbers: dict[str, float]) -> None:

@@ -11,7 +11,7 @@ network's batches stay full from the first game to the last.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -191,7 +191,9 @@ class SelfPlay:
         """Games started and not finished."""
         return len(self._slots)
 
-    def play(self, num_games: int, *, refill: bool = True) -> Iterator[GameRecord]:
+    def play(
+        self, num_games: int, *, refill: bool = True, until: Callable[[], bool] | None = None
+    ) -> Iterator[GameRecord]:
         """Play until `num_games` more games have finished; yields each as it does.
 
         Args:
@@ -199,13 +201,14 @@ class SelfPlay:
             refill: put a new game into a free slot at once, so that others are in progress when this ends; the next
                 `play` goes on with them. Otherwise exactly `num_games` are started and all of them end here, the last
                 ones in smaller batches: that is what a reproducible run needs.
+            until: asked again and again, also while no game finishes; play ends early once it says True.
         """
         if num_games < 1:
             raise ConfigError(f"num_games must be at least 1, not {num_games}")
         if not refill and self._slots:
             raise ConfigError(f"{len(self._slots)} games are in progress: refill=False is for play from the start")
         self._games_to_start = float("inf") if refill else num_games
-        return self._play(num_games)
+        return self._play(num_games, until)
 
     def close(self) -> None:
         """Free the trees; may be called more than once."""
@@ -219,21 +222,23 @@ class SelfPlay:
 
     # --- The loop ---------------------------------------------------------------------------------------------
 
-    def _play(self, num_games: int) -> Generator[GameRecord, None, None]:
+    def _play(self, num_games: int, until: Callable[[], bool] | None) -> Generator[GameRecord, None, None]:
         started = perf_counter()
         before = self.stats.total_s
         num_given = 0
         self._fill_slots()
         rounds = self._rounds()
         try:
-            while num_given < num_games:
-                while self._finished and num_given < num_games:
+            while num_given < num_games and not (until is not None and until()):
+                if self._finished:
                     num_given += 1
                     self.stats.total_s = before + perf_counter() - started
-                    yield self._finished.popleft()
+                    record = self._finished[0]
+                    del self._finished[0]  # not by a call, after which an interrupt may come
+                    yield record
                     # What the caller does with a game is not self-play's time.
                     started = perf_counter() - (self.stats.total_s - before)
-                if num_given < num_games:
+                else:
                     next(rounds)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._root_states())

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
-from windrow.settings import Settings
+from windrow.settings import Settings, read_file
 from windrow.train.config import TrainConfig, config_for
 
 CompileMode: TypeAlias = Literal["auto", "max-autotune", "default", "none"]
@@ -36,7 +36,23 @@ class TensorOptions(Settings):
     """Self-play and checkpoints use an average of the weights: this share of it is left after each step of the learner.
     0: the weights as they are."""
 
+    @classmethod
+    def read(cls, folder: Path, changes: Mapping[str, Any]) -> TensorOptions:
+        """Those of the run in `folder`, with some changed."""
+        settings = read_file(folder / OPTIONS)
+        try:
+            cls(**settings)
+        except ConfigError as error:
+            raise ConfigError(f"{folder / OPTIONS}: {error}") from None
+        return cls(**{**settings, **changes})
+
     def __post_init__(self) -> None:
+        if self.game is not None and not isinstance(self.game, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"game must be text such as nim.py:NimTensors, not {self.game!r:.100}")
+        if not isinstance(self.device, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f'device must be text such as "cuda:1", not {self.device!r:.100}')
+        if self.compile_learner is not None:
+            self._check_flag("compile_learner")
         self._check_choice("compile", CompileMode)
         self._check_number("weight_average", 0.0, 1.0 - 1e-9)
 
@@ -57,7 +73,7 @@ def tensor_config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None
 def budgets_of(config: TrainConfig) -> list[int]:
     """The numbers of simulations of a run: from `early_simulations` on, twice as many each time, up to the whole."""
     last = config.search.num_simulations or 0
-    budgets, next_one = [last], last if config.early_simulations is None else config.early_simulations
+    budgets, next_one = [last], config.early_simulations or last
     while next_one < last:
         budgets.insert(-1, next_one)
         next_one *= 2

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
@@ -37,7 +38,8 @@ from windrow.train.config import TrainConfig
 from windrow.train.disk import explain_write, replace_file
 from windrow.train.inference_copy import InferenceCopy
 from windrow.train.metrics import MetricsLog
-from windrow.train.run import Counters, IterationReport
+from windrow.train.run import Counters, IterationReport, find_checkpoint
+from windrow.train.run_lock import RunLock
 from windrow.train.tensor_config import (
     OPTIONS,
     TensorOptions,
@@ -130,6 +132,7 @@ class TensorTraining:
         self.metrics = MetricsLog(folder, first_iteration=counters.iteration + 1)
         self._last: dict[str, float] = {}
         self._is_prepared = self._stop_requested = False
+        self._held = ExitStack()
 
     # --- Beginning --------------------------------------------------------------------------------------------------
 
@@ -137,17 +140,19 @@ class TensorTraining:
     def create(cls, folder: str | Path, config: TrainConfig, options: TensorOptions | None = None) -> TensorTraining:
         """Begin a new run in `folder`, which must not hold one."""
         folder, options = Path(folder), options or TensorOptions()
-        if (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds a run already: go on with it, --resume {folder}, or take another folder")
         check_settings(config)
         sibling = _make_sibling(config, options)  # before anything is written
-        try:
-            (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+        with ExitStack() as held:
+            held.callback(RunLock.for_new_run(folder).release)
+            try:
+                (folder / "checkpoints").mkdir(exist_ok=True)
+            except OSError as error:
+                raise explain_write(folder, error) from error
             replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
-        except OSError as error:
-            raise explain_write(folder, error) from error
-        return cls(folder, config, options, Counters(), sibling)
+            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+            run = cls(folder, config, options, Counters(), sibling)
+            run._held = held.pop_all()
+            return run
 
     @classmethod
     def resume(
@@ -160,21 +165,24 @@ class TensorTraining:
         folder = Path(folder)
         if not is_tensor_run(folder):
             raise ConfigError(f"{folder} holds no run of the tensor engine: there is no {OPTIONS} in it")
-        config = TrainConfig.read(folder / "config.json", overrides)
-        options = TensorOptions(**json.loads((folder / OPTIONS).read_text(encoding="utf-8"))).replace(
-            **(option_overrides or {})
-        )
-        if option_overrides:
-            replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
-        if overrides:
-            replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-        sibling = _make_sibling(config, options)
-        path = latest_checkpoint(folder)
-        if path is None:
-            return cls(folder, config, options, Counters(), sibling)
-        training = load_training(path, expect_game=make_game(config.game, **config.game_options))
-        known = {key: value for key, value in training.counters.items() if key in Counters.__dataclass_fields__}
-        return cls(folder, config, options, Counters(**known), sibling, training.learner_state)
+        with ExitStack() as held:
+            held.callback(RunLock(folder).release)
+            config = TrainConfig.read(folder / "config.json", overrides)
+            options = TensorOptions.read(folder, option_overrides or {})
+            path = find_checkpoint(folder)
+            sibling = _make_sibling(config, options)
+            if option_overrides:
+                replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
+            if overrides:
+                replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
+            if path is None:
+                run = cls(folder, config, options, Counters(), sibling)
+            else:
+                training = load_training(path, expect_game=make_game(config.game, **config.game_options))
+                counters = Counters.restore(training.counters, path)
+                run = cls(folder, config, options, counters, sibling, training.learner_state)
+            run._held = held.pop_all()
+            return run
 
     def prepare(self) -> None:
         """Compile and capture everything; `iterations` does so too, before its clock begins. Takes a minute or two."""
@@ -236,8 +244,8 @@ class TensorTraining:
         }
 
     def close(self) -> None:
-        """Close the metrics; may be called more than once."""
-        self.metrics.close()
+        """Leave the folder to others; may be called more than once."""
+        self._held.close()
 
     def save(self, metrics: Mapping[str, float] | None = None) -> Path:
         """Write a checkpoint of the averaged weights now; returns its folder."""

@@ -1,0 +1,130 @@
+"""One trainer per run folder: a lock that the operating system gives up when its process ends, however it ends.
+
+The lock is `flock` on the file `run.lock`, held open for the life of the run. What is written in the file only names
+the holder in error messages, so a file that a killed trainer has left behind locks nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shlex
+import socket
+import sys
+import warnings
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+from weakref import WeakSet
+
+from windrow.errors import ConfigError, TrainingError
+from windrow.train.disk import explain_write
+
+FILE = "run.lock"
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""What `flock` says on network file systems without locks."""
+
+
+class RunLock:
+    """The right to write into the folder of a run, from now until `release`.
+
+    Args:
+        folder: the run's, which exists.
+
+    Raises:
+        TrainingError: another run has it; the message names the process.
+        CheckpointError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / FILE
+        self._file = -1
+        try:
+            # Not through a link, which could lead out of the folder to a file that matters to somebody.
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            raise explain_write(path, error) from error
+        _open_locks.add(self)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _describe_holder(self._file)
+            self.release()
+            raise TrainingError(
+                f"{folder} is in use by {holder}: wait until that run ends or stop it, or train in another folder"
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                self.release()
+                raise explain_write(path, error) from error
+            warnings.warn(
+                f"the file system of {folder} has no locks: make sure that no other process trains there",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        with suppress(OSError):  # on a full disk, say: the lock holds without its description
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps(_describe_self()).encode(), 0)
+
+    @classmethod
+    def for_new_run(cls, folder: Path) -> RunLock:
+        """The same for a folder that is made if need be, and must not hold a run yet."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise explain_write(folder, error) from error
+        lock = cls(folder)
+        if (folder / "config.json").exists():
+            lock.release()
+            raise ConfigError(f"{folder} holds a run already: go on with it, --resume {folder}, or take another folder")
+        return lock
+
+    def release(self) -> None:
+        """Let others have the folder; may be called more than once."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __del__(self) -> None:
+        self.release()
+
+
+_open_locks: WeakSet[RunLock] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Close the descriptors in a forked child: a worker must not keep the lock when the trainer is gone."""
+    for lock in list(_open_locks):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _describe_self() -> dict[str, Any]:
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    return {"pid": os.getpid(), "host": socket.gethostname(), "command": command, "since": since}
+
+
+def _describe_holder(file: int) -> str:
+    """The process that has the lock, as it has described itself."""
+    try:
+        found: Any = json.loads(os.pread(file, 1 << 16, 0))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return "another process"  # which has not described itself yet
+    facts = {name: _printable(value) for name, value in cast("dict[str, Any]", found).items()}
+    host = "" if facts.get("host") == socket.gethostname() else f" on {facts.get('host')}"
+    if facts.get("pid") == str(os.getpid()) and not host:
+        return f"this process (pid {os.getpid()}), by a run that was not closed"
+    return f"process {facts.get('pid')}{host} ({facts.get('command')}) since {facts.get('since')}"
+
+
+def _printable(value: object) -> str:
+    return "".join(letter for letter in f"{value!s:.200}" if letter.isprintable())
