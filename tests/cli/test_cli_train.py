@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +69,64 @@ def test_the_choice_of_a_backend_is_told_in_short() -> None:
     ]
 
 
+def test_an_option_of_the_game_is_set() -> None:
+    run("train", "gomoku", "--iterations", "1", "--run", "here", *SMALL, "--set", "game_options.size=5")
+    assert json.loads(Path("here/config.json").read_text())["game_options"]["size"] == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (("min_positions=1000",), r"the run ended when \d+ of the 1,000 positions were recorded.*lower min_positions"),
+        (("overlap=true",), "before the games of its first iteration were learned from.*more time or iterations"),
+    ],
+)
+def test_a_run_that_has_learned_nothing_says_so(settings: tuple[str, ...], reason: str) -> None:
+    more = [word for setting in settings for word in ("--set", setting)]
+    code, out, err = run("train", "tictactoe", "--iterations", "1", "--run", "here", *SMALL, *more)
+    assert code == 1 and re.search(f"0 learning steps: .*{reason}", " ".join(err.split()))
+    assert "windrow train --resume here" in out and "windrow play" not in out
+    code, out, err = run("train", "--resume", "here", "--json")
+    assert code == 1 and json.loads(out)["steps"] == 0 and "0 learning steps" in err
+    assert run_json("train", "--resume", "here", "--iterations", "3", "--set", "min_positions=20")["steps"] > 0
+
+
+@pytest.mark.parametrize("engine", [(), ("--engine", "tensor", "--set", "tensor.device=cpu")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "not JSON", "null", "[]", "3", '"x"', "{", "\0", "[" * 100_000, '{"a":' * 100_000, '{"game": 3}'),
+        *('{"game": null}', '{"game": "chess"}', '{"game": {"a": 1}}', '{"game_options": 3}', '{"seed": "x"}'),
+        *('{"search": 3}', '{"search": null}', '{"search": {"c_puct": NaN}}', '{"search": {"c_puct": 1e999}}'),
+        *('{"time_limit_s": NaN}', '{"time_limit_s": -Infinity}', '{"time_limit_s": 1' + "0" * 400 + "}"),
+        *('{"num_iterations": 1e30}', '{"num_iterations": true}', '{"network": {"channels": 99999999999999999999}}'),
+        *('{"unknown": 1}', '{"": 1}', '{"a.b": 1}', '{"game": "tictactoe", "game_options": {"size": 1}}'),
+        '{"seed": 1' + "0" * 5000 + "}",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_run_whose_config_is_damaged_says_so(text: str, engine: tuple[str, ...]) -> None:
+    Path("run").mkdir()
+    Path("run/config.json").write_text(text)
+    if engine:
+        Path("run/tensor.json").write_text('{"device": "cpu"}')
+    code, _, err = run("train", "--resume", "run")
+    assert code == 1 and err.startswith("error: ") and len(err) < 2000
+    assert Path("run/config.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", "[" * 100_000, '{"device": 3}', '{"game": 3}', '{"weight_average": NaN}', '{"compile_learner": 2}'],
+)
+def test_a_run_whose_tensor_options_are_damaged_says_so(text: str) -> None:
+    Path("run").mkdir()
+    Path("run/config.json").write_text('{"game": "tictactoe"}')
+    Path("run/tensor.json").write_text(text)
+    code, _, err = run("train", "--resume", "run")
+    assert code == 1 and "tensor.json" in err
+
+
 def test_nothing_is_kept_on_request() -> None:
     document = run_json("train", "tictactoe", "--iterations", "1", *SMALL, "--no-save")
     assert document["games"] == 16 and "run" not in document
@@ -84,7 +143,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
     assert document["iterations"] == 1
     config = json.loads(Path("here/config.json").read_text())
     assert (config["search"]["num_simulations"], config["search"]["c_puct"]) == (8, 2.5)
-    assert config["search"]["dirichlet_fraction"] == 0.25  # training explores unless told otherwise
+    assert config["search"]["gumbel_scale"] == 1.0  # training explores unless told otherwise
 
 
 @pytest.mark.parametrize(
@@ -100,6 +159,13 @@ def test_a_config_file_and_what_goes_before_it() -> None:
         (("tictactoe", "--set", "search.time_limit_s=1"), "training counts simulations"),
         (("tictactoe", "--set", "nonsense=1"), "there is no setting 'nonsense'"),
         (("tictactoe", "--time", "soon"), "a time is written like 90s"),
+        (("tictactoe", "--time", "3"), "--time 3 has no unit: write 3s, 3m or 3h"),
+        (("tictactoe", "--time", ""), "a time is written like 90s"),
+        (("tictactoe", "--set", "game_options=x"), "[game_options] must be a table of options, not 'x'"),
+        (("tictactoe", "--set", "game_options.a.b=1"), "tictactoe has no option 'a.b'"),
+        (("tictactoe", "--set", "game.size=1"), "game.size cannot be set: game is 'tictactoe'"),
+        (("tictactoe", "--set", "search=3", "--set", "search.seed=1"), "search.seed cannot be set: search is 3"),
+        (("tictactoe", "--set", "backend=3"), "backend must be a name, not 3"),
         (("tictactoe", "--set", "replay.max_positions=10"), "more than the replay holds"),
         (("tictactoe", "--run", "bad.toml/run"), "bad.toml/run cannot be written: a part of the path is a file"),
     ],

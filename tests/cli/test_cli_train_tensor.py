@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 OWN_GAME = Path(__file__).parents[1] / "tensor" / "nim_sibling.py"
 SMALL = (
     *("--games", "16", "--sims", "4", "--slots", "16", "--channels", "8", "--blocks", "1", "--batch-size", "16"),
-    *("--set", "min_positions=64", "--set", "replay.max_positions=320", "--set", "learner.precision=f32"),
+    *("--set", "min_positions=32", "--set", "replay.max_positions=320", "--set", "learner.precision=f32"),
     *("--engine", "tensor", "--set", "tensor.device=cpu"),
 )
 

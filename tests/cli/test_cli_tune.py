@@ -111,6 +111,7 @@ def test_selfplay_and_train_take_it(config: Path, tmp_path: Path, monkeypatch: p
     found = run_json("selfplay", "tictactoe", "-e", "uniform", "--games", "3", "--config", str(config))
     assert found["num_slots"] == 5
     arguments = ("--iterations", "1", "--games", "4", "--backend", "torch", "--run", "run", "--blocks", "0")
+    arguments += ("--set", "overlap=false", "--set", "min_positions=8", "--batch-size", "8")
     code, _, err = run("train", "tictactoe", "--config", str(config), *arguments, "--sims", "4")
     assert code == 0, err
     trained = read_file("run/config.json")

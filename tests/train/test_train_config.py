@@ -10,7 +10,13 @@ import pytest
 
 from windrow import ConfigError, SearchConfig, UnknownKeyError, make_game
 from windrow.games.registry import game_names
-from windrow.train import SelfPlayConfig, TrainConfig, shipped_config
+from windrow.settings import read_file
+from windrow.train import SelfPlayConfig, TrainConfig, config_for, shipped_config, tensor_config_for
+from windrow.train.tensor_config import budgets_of
+
+ROOT = Path(__file__).parents[2]
+CONFIGS, EXAMPLES = ROOT / "src" / "windrow" / "train" / "configs", ROOT / "examples"
+SECTIONS = ("game_options", "network", "search", "selfplay", "replay", "learner", "ray")
 
 
 @pytest.mark.parametrize("game", game_names())
@@ -33,14 +39,50 @@ def test_round_trip(tmp_path: Path):
     assert TrainConfig.read(path) == config == TrainConfig.from_dict(config.to_dict())
 
 
-def test_search_settings_left_open_are_those_of_training():
-    assert TrainConfig().search == SearchConfig(num_simulations=64, dirichlet_fraction=0.25)
-    gumbel = TrainConfig.from_dict({"search": {"root": "gumbel"}}).search
-    assert (gumbel.gumbel_scale, gumbel.dirichlet_fraction) == (1.0, 0.0)
-    quiet = TrainConfig.from_dict({"search": {"dirichlet_fraction": 0.0}}).search
+def test_settings_left_open_are_those_of_training():
+    gumbel = SearchConfig(num_simulations=24, root="gumbel", gumbel_scale=1.0)
+    assert TrainConfig().search == TrainConfig.from_dict({"search": {"root": "gumbel"}}).search == gumbel
+    puct = TrainConfig.from_dict({"search": {"root": "puct"}}).search
+    assert (puct.gumbel_scale, puct.dirichlet_fraction) == (0.0, 0.25)
+    quiet = TrainConfig.from_dict({"search": {"root": "puct", "dirichlet_fraction": 0.0}}).search
     assert quiet.dirichlet_fraction == 0.0
     given = SearchConfig(num_simulations=10)
     assert TrainConfig(search=given).search == given
+    assert TrainConfig.from_dict({"selfplay": {"num_slots": 8}}).selfplay.opening_plies == 4
+    assert TrainConfig(selfplay=SelfPlayConfig()).selfplay.opening_plies == 0
+
+
+STANDARD = {
+    **{"games_per_iteration": 128, "min_positions": 1000, "early_simulations": 8},
+    **{"network.channels": 32, "network.blocks": 3, "search.num_simulations": 24, "search.root": "gumbel"},
+    **{"selfplay.num_slots": 128, "selfplay.opening_plies": 4, "replay.value_mix": 0.5},
+    **{"learner.batch_size": 256, "learner.learning_rate": 0.008},
+}
+"""Settings that were chosen together, by what Hex 7x7 learns on two cores in five minutes (docs/train.md)."""
+
+
+def setting(settings: dict[str, Any], key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return (settings[section] if section else settings)[name]
+
+
+def test_a_game_without_a_config_has_the_standard_settings():
+    game = make_game(f"{EXAMPLES / 'games' / 'hex.py'}:Hex", size=5)
+    for config in (config_for(game), tensor_config_for(game), TrainConfig.from_dict({"game": game.name})):
+        assert {key: setting(config.to_dict(), key) for key in STANDARD} == STANDARD
+    assert config_for(game, {"game_options.size": 4}).game_options == {"size": 4}
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: str(path.relative_to(CONFIGS)))
+def test_shipped_configs_do_not_depend_on_the_standard_settings(path: Path):
+    """Another standard must not change what they mean: they say for themselves what it would change."""
+    given = read_file(path)
+    assert all(setting(given, key) is not None for key in STANDARD)
+
+
+def test_early_simulations_of_none_and_0_are_all_of_them():
+    for early, budgets in ((None, [24]), (0, [24]), (100, [24]), (8, [8, 16, 24])):
+        assert budgets_of(TrainConfig(early_simulations=early)) == budgets
 
 
 @pytest.mark.parametrize(
@@ -54,12 +96,36 @@ def test_search_settings_left_open_are_those_of_training():
         ({"search": {"time_limit_s": 1.0}}, "training counts simulations"),
         ({"deterministic": True, "time_limit_s": 5.0}, "cannot end by the clock"),
         ({"overlap": 1}, "overlap must be true or false"),
+        ({"game": 3}, "game must be a name, not 3"),
+        ({"backend": None}, "backend must be a name"),
+        ({"game_options": "x"}, r"\[game_options\] must be a table of options, not 'x'"),
+        ({"game_options": {3: 4}}, r"\[game_options\] must be a table"),
+        ({"early_simulations": -1}, "early_simulations must be from 0"),
+        ({"learner": {"learning_rate": float("nan")}}, "learning_rate must be a number"),
         ({"replay": {"max_positions": 10}}, "more than the replay holds"),
     ],
 )
 def test_impossible_settings(settings: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=message):
         TrainConfig.from_dict(settings)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        *(({section: "x"}, rf"\[{section}\] must be a table") for section in SECTIONS),
+        *(
+            ({section: 3, f"{section}.seed": 1}, f"{section}.seed cannot be set: {section} is 3")
+            for section in SECTIONS
+        ),
+        ({"game.size": 9}, "game.size cannot be set: game is 'connect4', and not a table"),
+        ({"search.a.b": 1}, "no setting 'a.b'"),
+        ({"num_iterations.x": 1}, "num_iterations must be a whole number"),
+    ],
+)
+def test_impossible_overrides(overrides: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        config_for(make_game("connect4"), overrides)
 
 
 def test_a_file_is_named_in_its_errors(tmp_path: Path):

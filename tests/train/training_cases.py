@@ -78,7 +78,7 @@ def small_run(**changes: Any) -> TrainConfig:
         "num_threads": 1,
         "overlap": False,
         "network": {"channels": 8, "blocks": 1},
-        "search": {"num_simulations": 12},
+        "search": {"num_simulations": 12, "root": "puct"},
         "selfplay": {"num_slots": 16},
         "learner": {"batch_size": 32, "warmup_steps": 2},
         "replay": {"max_positions": 200},

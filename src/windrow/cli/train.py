@@ -15,7 +15,7 @@ from windrow.cli.options import ConfigOption, JsonOption, complete_game, example
 from windrow.cli.output import print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, TrainingError
 from windrow.games.registry import game_names, make_game
 from windrow.play.specs import parse_game, parse_settings
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
             "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
             "windrow train connect4 --time 3m --config tuned.toml # run as windrow tune found best",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
-            "windrow train connect4 --iterations 1 --games 20 --sims 20 --no-save",
+            "windrow train tictactoe --time 20s --no-save # try it, and keep nothing",
         )
     )(train)
 
@@ -142,6 +142,8 @@ def train(
                     print_json(summary)
                 else:
                     print_facts(describe(summary, training))
+        if not summary["steps"]:
+            raise TrainingError(_explain_no_steps(training))
 
 
 def _of_file(path: Path | None) -> dict[str, Any]:
@@ -207,14 +209,16 @@ def free_folder(wanted: Path) -> Path:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds from `90`, `90s`, `3m`, `1.5h` or `2d`."""
-    number, unit = (text[:-1], text[-1]) if text[-1:].lower() in _UNITS else (text, "s")
+    """Seconds from `90s`, `3m`, `1.5h` or `2d`."""
+    unit = _UNITS.get(text[-1:].lower())
     try:
-        seconds = float(number) * _UNITS[unit.lower()]
+        seconds = float(text if unit is None else text[:-1]) * (unit or 1.0)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9:
         raise ConfigError(f"--time {text}: a time is written like 90s, 3m or 1.5h")
+    if unit is None:
+        raise ConfigError(f"--time {text} has no unit: write {text}s, {text}m or {text}h (seconds, minutes, hours)")
     return seconds
 
 
@@ -252,5 +256,22 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
     if "run" in summary:
         facts["run"] = str(summary["run"])
         facts["go on"] = _more(training)
-        facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}"
+        if summary["steps"]:
+            facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}"
     return facts
+
+
+def _explain_no_steps(training: Any) -> str:
+    """Why a run has learned nothing, and what to do about it."""
+    config, positions = training.config, training.counters.positions
+    if positions < config.min_positions:
+        reason = (
+            f"the run ended when {positions:,} of the {config.min_positions:,} positions were recorded that learning "
+            "begins with. Give it more time, or lower min_positions"
+        )
+    else:
+        reason = (
+            "the run ended before the games of its first iteration were learned from, which happens while the next "
+            "ones are played. Give it more time or iterations"
+        )
+    return f"0 learning steps: {reason}. The network is as it was at the beginning"

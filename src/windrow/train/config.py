@@ -33,9 +33,9 @@ from windrow.train.selfplay_config import SelfPlayConfig
 class NetworkConfig(Settings):
     """The shape of the network, a `windrow.nets.ResNet`."""
 
-    channels: int = 64
+    channels: int = 32
     """Width."""
-    blocks: int = 5
+    blocks: int = 3
     """Residual blocks, two layers each."""
     policy_channels: int = 4
     """Planes between trunk and policy."""
@@ -55,7 +55,7 @@ class ReplayConfig(Settings):
 
     max_positions: int = 200_000
     """Recorded moves kept; the oldest are forgotten first."""
-    value_mix: float = 0.25
+    value_mix: float = 0.5
     """What the value learns: 0 the game's result, 1 the search's own value, else a mixture."""
     use_symmetries: bool = True
     """Show each position in a random one of its symmetric images."""
@@ -68,7 +68,11 @@ class ReplayConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TrainConfig(Settings):
-    """A whole run. `read` takes a TOML file; unknown keys and impossible values raise `ConfigError`."""
+    """A whole run. `read` takes a TOML file; unknown keys and impossible values raise `ConfigError`.
+
+    The defaults are the standard settings, for a game that comes without a config of its own: many quick games and a
+    small network, so that two cores learn a board game written in Python within minutes.
+    """
 
     game: str = "connect4"
     """Name of the game."""
@@ -81,16 +85,16 @@ class TrainConfig(Settings):
     """Iterations after which the run ends. One iteration plays games, learns from them and saves a checkpoint."""
     time_limit_s: float | None = None
     """Seconds after which the run ends, those before a resume included; whichever limit comes first."""
-    games_per_iteration: int = 256
-    """Games that finish in one iteration."""
+    games_per_iteration: int = 128
+    """Games that finish in one iteration. With a time limit an iteration ends after a twentieth of it all the same."""
     samples_per_position: float = 4.0
     """How often each recorded move is learned from, on average."""
-    min_positions: int = 2000
+    min_positions: int = 1000
     """Recorded moves in memory before learning begins."""
-    early_simulations: int | None = None
+    early_simulations: int | None = 8
     """Simulations per move at the beginning of the run, when a network knows little and many games teach it more than
-    good ones. They rise evenly to `[search] num_simulations`, which they reach when 70 % of the run are done. None: the
-    same from the beginning."""
+    good ones. They rise evenly to `[search] num_simulations`, which they reach when 70 % of the run are done. None or
+    0: the same from the beginning."""
     deterministic: bool = False
     """Play every game of an iteration with the same weights and to its end before learning, on deterministic
     arithmetic: the same settings then give the same weights to the last bit, however often the run was killed and
@@ -116,9 +120,9 @@ class TrainConfig(Settings):
     network: NetworkConfig = field(default_factory=NetworkConfig)
     """The shape of the network."""
     search: SearchConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
-    """How moves are searched. A table leaves open what training sets: 64 simulations, and noise at the root."""
-    selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
-    """How games are played."""
+    """How moves are searched. What a table leaves open, training sets: the Gumbel root, 24 simulations, and noise."""
+    selfplay: SelfPlayConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
+    """How games are played. What a table leaves open, training sets: 4 `opening_plies`."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     """What is remembered of them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -129,18 +133,22 @@ class TrainConfig(Settings):
     def __post_init__(self) -> None:
         for name, kind in _sections().items():
             if isinstance(value := getattr(self, name), Mapping):
-                given = cast("Mapping[str, Any]", value)
-                given = _for_training(given) if name == "search" else given
+                given = _for_training(name, cast("Mapping[str, Any]", value))
                 object.__setattr__(self, name, _make(kind, name, given))
             elif not isinstance(value, kind):
                 raise ConfigError(f"[{name}] must be a table of settings, not {value!r:.100}")
+        for name in ("game", "backend"):
+            if not isinstance(value := getattr(self, name), str):
+                raise ConfigError(f"{name} must be a name, not {value!r:.100}")
+        if not _is_table(self.game_options):
+            raise ConfigError(f"[game_options] must be a table of options, not {self.game_options!r:.100}")
         self._check_integer("seed", 0, 2**63 - 1)
         self._check_integer("num_iterations", 0, 2**31 - 1, is_optional=True)
         self._check_number("time_limit_s", 0.0, 1e9, is_optional=True)
         self._check_integer("games_per_iteration", 1, 2**31 - 1)
         self._check_number("samples_per_position", 0.0, 1e6)
         self._check_integer("min_positions", 1, 2**40)
-        self._check_integer("early_simulations", 1, 2**31 - 2, is_optional=True)
+        self._check_integer("early_simulations", 0, 2**31 - 2, is_optional=True)
         self._check_flag("deterministic")
         self._check_flag("overlap")
         self._check_integer("num_threads", 1, 1024, is_optional=True)
@@ -218,10 +226,12 @@ def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     }
     for key, value in overrides.items():
         section, dot, name = key.partition(".")
-        if dot:
-            merged.setdefault(section, {})[name] = value
-        else:
+        if not dot:
             merged[key] = value
+        elif isinstance(table := merged.setdefault(section, {}), dict):
+            table[name] = value
+        else:
+            raise ConfigError(f"{key} cannot be set: {section} is {table!r:.100}, and not a table of settings")
     return merged
 
 
@@ -236,10 +246,17 @@ def _sections() -> dict[str, type[Settings]]:
     }
 
 
-def _for_training(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Search settings with what training wants and play does not: noise, and a small budget."""
-    noise = {"gumbel_scale": 1.0} if search.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
-    return {"num_simulations": 64, **noise, **search}
+def _for_training(section: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what training wants and play does not: a small budget, noise, and openings that differ."""
+    if section == "search":
+        root = given.get("root", "gumbel")
+        noise = {"gumbel_scale": 1.0} if root == "gumbel" else {"dirichlet_fraction": 0.25}
+        return {"num_simulations": 24, "root": root, **noise, **given}
+    return {"opening_plies": 4, **given} if section == "selfplay" else dict(given)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in cast("dict[Any, Any]", value))
 
 
 def _make(kind: type[Settings], section: str, settings: Mapping[str, Any]) -> Settings:

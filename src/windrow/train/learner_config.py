@@ -16,9 +16,9 @@ LearnerPrecision: TypeAlias = Literal["auto", "f32", "bf16"]
 class LearnerConfig(Settings):
     """How to learn. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
 
-    batch_size: int = 512
+    batch_size: int = 256
     """Positions in a step."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 8e-3
     """Of AdamW, at its highest."""
     weight_decay: float = 1e-2
     """Of AdamW, on weights alone: norms and biases are left as they are."""
