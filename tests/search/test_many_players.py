@@ -256,12 +256,19 @@ def test_values_of_the_wrong_shape_are_refused(players: int, values: Any, messag
     assert in_flight(search) == 0
 
 
-def test_values_a_little_outside_are_rounding():
+def test_values_may_be_at_their_bounds_and_not_beyond():
     game = as_core_game(TakeAway(heap=9))
-    result = Search(
-        game, answering(lambda k: np.full((k, 3), [1.005, -1.005, 0.0])), SearchConfig(num_simulations=10)
-    ).run(game.initial_state())
-    assert result.visits.sum() == 10
+    for bound in (1.0, float(np.nextafter(np.float32(1.0), np.float32(2.0))), 1.005):
+        search = Search(
+            game,
+            answering(lambda k, bound=bound: np.full((k, 3), [0.0, -bound, bound])),
+            SearchConfig(num_simulations=10),
+        )
+        if bound == 1.0:
+            assert search.run(game.initial_state()).visits.sum() == 10
+        else:
+            with pytest.raises(EvaluatorError, match=r"the value is -1\.00\d+, not a number in \[-1, 1\]"):
+                search.run(game.initial_state())
 
 
 def test_values_may_have_a_last_axis_of_one():

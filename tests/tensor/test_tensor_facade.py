@@ -269,3 +269,16 @@ def test_games_evaluators_and_limits_it_cannot_take_are_refused() -> None:
         search.run(game.initial_state(), num_simulations=11)
     assert search.run(game.initial_state(), num_simulations=5).visits.sum() == 5
     assert [result.visits.sum() for result in search.stream(game.initial_state())][-1] == 10
+
+
+def test_a_move_that_was_never_tried_leaves_no_old_line() -> None:
+    """After it the tree has no root yet: what it shows must not be the tree before the move."""
+    game = make_game("connect4")
+    lines = {}
+    for engine in ("tensor", "vectorized"):
+        with Search(game, HashEvaluator(1), SearchConfig(num_simulations=3, engine=engine)) as search:
+            result = search.run([game.initial_state()])[0]
+            search.advance([int(result.visits.argmin())])
+            lines[engine] = [search.line_after(action) for action in range(game.num_actions)]
+            assert search.run()[0].visits.sum() == 3
+    assert lines["tensor"] == lines["vectorized"] == [[action] for action in range(game.num_actions)]

@@ -23,7 +23,6 @@ from windrow.games.core_game import State
 from windrow.games.python_game import as_core_game
 from windrow.inference.port import EvaluatorPort
 from windrow.search.accounting import Account
-from windrow.search.batched import run_batched
 from windrow.search.checks import (
     check_apply,
     check_many,
@@ -32,33 +31,27 @@ from windrow.search.checks import (
     check_searchable,
     check_tensor,
 )
-from windrow.search.engine import Session
 from windrow.search.forest import make_forest, raise_in_words
 from windrow.search.merging import merge_lines, merge_roots
 from windrow.search.plan import Plan, make_plan
 from windrow.search.result import SearchResult
-from windrow.search.sequential import run_sequential
+from windrow.search.sessions import AnySession, make_session, run_engine
 from windrow.search.stats import SearchStats, StoppedBy
 from windrow.search.turns import Turn, Turns
-from windrow.search.vectorized import run_vectorized
 
 if TYPE_CHECKING:
     from windrow.inference.pool import WorkerPool
     from windrow.inference.ray_client import RayEvaluator
     from windrow.inference.ray_fleet import InferenceFleet
-    from windrow.search.multiprocess import RemoteSession
     from windrow.search.ray import RaySession
     from windrow.search.remote_forest import RemoteForest
-    from windrow.search.tensor import TensorSession
     from windrow.tensor.forest import TensorForest
 
 AnyForest: TypeAlias = "_core.Forest | RemoteForest | TensorForest"
-AnySession: TypeAlias = "Session | RemoteSession | RaySession | TensorSession"
 
 _NO_LIMIT = 2**31 - 2
 _SHARING = ("multiprocess", "ray", "tensor")
 """Engines that work with other processes or with a device, which a fork must leave to the process it comes from."""
-_ENGINES = {"sequential": run_sequential, "batched": run_batched, "vectorized": run_vectorized}
 
 _T = TypeVar("_T")
 
@@ -281,6 +274,10 @@ class Search:
         if self._is_closed:
             raise SearchError("this search is closed")
 
+    @property
+    def _is_running(self) -> bool:
+        return self._turns.is_taken
+
     def _run(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> Any:
         order = self._prepare(states, num_simulations, time_limit_s)
         try:
@@ -309,6 +306,9 @@ class Search:
     def _prepare(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> _Order:
         """Check everything, and plant the trees."""
         start = perf_counter()
+        self._stop_requested = False
+        if self._is_closed:  # by another thread: what it wanted to stop must not begin
+            self._stop_requested = True
         config = self.config
         if num_simulations is not None or time_limit_s is not None:
             config = config.replace(
@@ -325,9 +325,6 @@ class Search:
             check_searchable(self.game, self._states)
         self._planted_forest()
         self._planting += 1
-        self._stop_requested = False
-        if self._is_closed:  # by another thread: what it wanted to stop must not begin
-            self._stop_requested = True
         return _Order(config, start, self._planting)
 
     def _drive(self, order: _Order, *, interval_s: float | None) -> Generator[Any, None, Any]:
@@ -346,13 +343,13 @@ class Search:
                 stopped_by = "time"
             return stopped_by != "budget"
 
-        session = self._make_session(forest, plan, config, should_stop)
+        session = make_session(forest, self._port, self._client, plan, config, should_stop)
         account = Account(forest, self._port, plan, start, cache=self.cache)
         try:
             self._begin(forest, budget)
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
-            for _ in self._run_engine(plan.engine, session):
+            for _ in run_engine(plan.engine, session):
                 if next_report is not None and perf_counter() >= next_report:
                     yield self._results(session, account, "running")
                     next_report = perf_counter() + (interval_s or 0.0)
@@ -426,38 +423,6 @@ class Search:
         if self.config.random_key == "tree":
             return root, self._num_searches - 1
         return self._random_key(root * self.config.trees_per_root)
-
-    def _make_session(
-        self, forest: AnyForest, plan: Plan, config: SearchConfig, should_stop: Callable[[], bool]
-    ) -> AnySession:
-        if isinstance(forest, _core.Forest):
-            if self._client is None:
-                return Session(forest, self._port, plan.leaves_per_tree, plan.pipeline, config.max_batch, should_stop)
-            from windrow.search.ray import RaySession
-
-            return RaySession(forest, self._port, self._client, plan, config.max_wait_ms / 1000.0, should_stop)
-        if plan.engine == "tensor":
-            from windrow.search.tensor import TensorSession
-
-            return TensorSession(cast("TensorForest", forest))
-        from windrow.search.multiprocess import RemoteSession
-
-        return RemoteSession(cast("RemoteForest", forest), self._port, should_stop)
-
-    def _run_engine(self, engine: str, session: AnySession) -> Iterator[None]:
-        if isinstance(session, Session):
-            return _ENGINES[engine](session)
-        if isinstance(session.forest, _core.Forest):
-            from windrow.search.ray import run_ray
-
-            return run_ray(cast("RaySession", session))
-        if engine == "tensor":
-            from windrow.search.tensor import run_tensor
-
-            return run_tensor(cast("TensorSession", session))
-        from windrow.search.multiprocess import run_multiprocess
-
-        return run_multiprocess(cast("RemoteSession", session))
 
     def _results(self, session: AnySession, account: Account, stopped_by: StoppedBy) -> Any:
         if not isinstance(session.forest, _core.Forest):
