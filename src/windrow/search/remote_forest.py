@@ -193,7 +193,7 @@ class RemoteForest:
                     worker = self._worker(index)
                     if not worker.is_usable:
                         self._lose(worker)
-                    elif self._has_done(worker, serial) or worker.process.control.last_number != serial:
+                    elif self._has_done(worker, serial) or worker.process.control.last_number < serial:
                         del self._growing[index]  # it has ended, or was never told to begin
                 if not self._growing or monotonic() >= deadline:
                     break
