@@ -267,6 +267,15 @@ def test_a_time_limit_ends_a_run_in_which_no_game_ends(tmp_path: Path):
     assert run.summary()["games"] == run.summary()["steps"] == 0 and report.metrics["games_per_s"] == 0
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_time_limit_ends_learning_too(tmp_path: Path, overlap: bool):
+    config = small_run(num_iterations=None, time_limit_s=3.0, samples_per_position=1e6, overlap=overlap)
+    run = TrainingRun.create(tmp_path / "run", config)
+    list(run.iterations())
+    run.close()
+    assert run.is_over and run.counters.steps > 0 and run.counters.samples_owed > 1e6
+
+
 def test_overrides_stay(tmp_path: Path):
     folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=1)))
     run = TrainingRun.resume(folder, {"num_iterations": 2, "search.num_simulations": 8})

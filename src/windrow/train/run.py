@@ -20,15 +20,17 @@ lost, and what was learned since the last checkpoint; the games that ended since
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-from windrow.errors import CheckpointError, ConfigError, TrainingError
+from windrow.errors import CheckpointError, ConfigError, GameError, TrainingError
 from windrow.evaluators.loading import load
+from windrow.games.core_game import CoreGame
+from windrow.games.provenance import game_from_file
 from windrow.games.registry import make_game
 from windrow.nets import ResNet, fold
 from windrow.train.archive import GameArchive, count_positions
@@ -123,9 +125,10 @@ Event = Callable[[str, dict[str, float]], None]
 class TrainingRun:
     """A run in its folder; made by `create` or `resume`."""
 
-    def __init__(self, folder: Path, config: TrainConfig, counters: Counters, learner_state: Any = None) -> None:
-        self.folder, self.config, self.counters = folder, config, counters
-        self.game = make_game(config.game, **config.game_options)
+    def __init__(
+        self, folder: Path, config: TrainConfig, game: CoreGame, counters: Counters, learner_state: Any = None
+    ) -> None:
+        self.folder, self.config, self.game, self.counters = folder, config, game, counters
         self.net = ResNet.for_game(self.game, seed=config.seed, **config.network.to_dict())
         self._overlaps = config.overlap and not config.deterministic
         self._evaluator_threads, learner_threads = share_threads(config.num_threads, overlap=self._overlaps)
@@ -165,7 +168,7 @@ class TrainingRun:
     def create(cls, folder: str | Path, config: TrainConfig) -> TrainingRun:
         """Begin a new run in `folder`, which must not hold one."""
         folder = Path(folder)
-        make_game(config.game, **config.game_options)  # before anything is written
+        game = make_game(config.game, **config.game_options)  # before anything is written
         with ExitStack() as held:
             held.callback(RunLock.for_new_run(folder).release)
             try:
@@ -174,27 +177,36 @@ class TrainingRun:
             except OSError as error:
                 raise explain_write(folder, error) from error
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-            run = cls(folder, config, Counters())
+            run = cls(folder, config, game, Counters())
             run._held = held.pop_all()
             return run
 
     @classmethod
-    def resume(cls, folder: str | Path, overrides: dict[str, Any] | None = None) -> TrainingRun:
-        """Go on with the run in `folder` from its latest checkpoint, with some settings changed if asked."""
+    def resume(
+        cls, folder: str | Path, overrides: dict[str, Any] | None = None, *, game: CoreGame | None = None
+    ) -> TrainingRun:
+        """Go on with the run in `folder` from its latest checkpoint.
+
+        Args:
+            folder: the run's.
+            overrides: settings to change, such as `{"search.num_simulations": 32}`.
+            game: what is played. A game that does not come with windrow must be given: code that a file names is not
+                imported.
+        """
         folder = Path(folder)
         if not (folder / "config.json").exists():
             raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
         with ExitStack() as held:
             held.callback(RunLock(folder).release)
-            config = TrainConfig.read(folder / "config.json", overrides)
+            config, game = read_settings(folder, overrides or {}, game)
             path = find_checkpoint(folder)
             if overrides:
                 replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
             if path is None:
-                run = cls(folder, config, Counters())
+                run = cls(folder, config, game, Counters())
             else:
-                training = load_training(path, expect_game=make_game(config.game, **config.game_options))
-                run = cls(folder, config, Counters.restore(training.counters, path), training.learner_state)
+                training = load_training(path, game=game)
+                run = cls(folder, config, game, Counters.restore(training.counters, path), training.learner_state)
             run._held = held.pop_all()
             return run
 
@@ -269,7 +281,7 @@ class TrainingRun:
         else:
             records, played = self._play(on_event, start, None)
             self._take_in(records)
-            learned = self._learn(on_event, lambda: True)
+            learned = self._learn(on_event, lambda: not self._is_late(start))
         self.evaluator.update(fold(self.net))
         metrics = {**played, **learned, "replay_positions": len(self.replay)}
         if self._strength is not None and counters.iteration % self.config.evaluate_every == 0:
@@ -295,13 +307,13 @@ class TrainingRun:
         num_recovered, num_wanted = len(records), config.games_per_iteration
 
         def is_enough() -> bool:
-            spent_s, limit_s = perf_counter() - iteration_start, config.time_limit_s
-            if limit_s is not None and counters.total_s + spent_s >= limit_s:
+            if self._is_late(iteration_start):
                 if learning is not None:
                     learning.stop()
                 return True
-            is_late = limit_s is not None and spent_s >= _ITERATION_SHARE * limit_s
-            has_all = len(records) >= (1 if is_late else num_wanted)
+            limit_s, spent_s = config.time_limit_s, perf_counter() - iteration_start
+            is_long = limit_s is not None and spent_s >= _ITERATION_SHARE * limit_s
+            has_all = len(records) >= (1 if is_long else num_wanted)
             return has_all and (learning is None or not learning.is_running)
 
         before = _numbers(selfplay.stats)
@@ -325,6 +337,11 @@ class TrainingRun:
         counters.resign_margins = selfplay.resignation.margins
         counters.selfplay_s += seconds
         return records, self._describe_games(records, stats, seconds, num_played=len(records) - num_recovered)
+
+    def _is_late(self, iteration_start: float) -> bool:
+        """Whether the time limit has come, in an iteration that began then."""
+        limit_s = self.config.time_limit_s
+        return limit_s is not None and self.counters.total_s + perf_counter() - iteration_start >= limit_s
 
     def _num_simulations(self) -> int:
         """Of a full search, as far as the run is."""
@@ -446,6 +463,34 @@ class TrainingRun:
             num_threads=self._evaluator_threads,
             max_update_s=_MAX_UPDATE_S if backend == "auto" else None,
         )
+
+
+def read_settings(folder: Path, overrides: Mapping[str, Any], game: CoreGame | None) -> tuple[TrainConfig, CoreGame]:
+    """The settings and the game of the run in `folder`, which a stranger may have made.
+
+    Nothing that its config.json names is imported or connected to: a game that does not come with windrow and a Ray
+    cluster elsewhere have to be named by the caller too.
+
+    Args:
+        folder: the run's.
+        overrides: settings that the user changes.
+        game: the game that the user named.
+    """
+    path = folder / "config.json"
+    config = TrainConfig.read(path, overrides)
+    try:
+        found = game_from_file(config.game, config.game_options, game)
+    except GameError as error:
+        raise ConfigError(f"{path} cannot be used: {error}") from error
+    if game is not None:  # by the name that it has from here
+        config = config.replace(game=game.name, game_options=dict(game.options))
+    address = config.ray.address or config.search.ray_address
+    if address not in (None, "auto", "local") and not {"ray.address", "search.ray_address"} & set(overrides):
+        raise ConfigError(
+            f"{path} names the Ray cluster {address}. A cluster can run code in this process, so name it yourself: "
+            f"--address {address}"
+        )
+    return config, found
 
 
 def find_checkpoint(folder: Path) -> Path | None:
