@@ -151,7 +151,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
     [
         (("chess",), "unknown game 'chess'"),
         ((), "name a game or a config"),
-        (("tictactoe", "--resume", "runs/x"), "one of the two"),
+        (("bad.toml", "--resume", "runs/x"), "a run has its own config: leave bad.toml out"),
         (("--resume", "nowhere"), "nowhere holds no run"),
         (("missing.toml",), "cannot read missing.toml"),
         (("bad.toml",), "bad.toml cannot be read"),
@@ -236,3 +236,42 @@ def test_selfplay_says_what_is_wrong() -> None:
     assert code == 1 and "num_slots" in err
     code, _, err = run("selfplay", "tictactoe", "--set", "time_limit_s=1")
     assert code == 1 and "counts simulations" in err
+
+
+NIM = """
+import numpy as np
+class Nim:
+    num_players, num_actions = 2, 3
+    def __init__(self, sticks=6): self.sticks, self.observation = sticks, (sticks + 1,)
+    def initial_state(self): return self.sticks, 0
+    def to_play(self, state): return state[1] if state[0] else -2
+    def legal_actions(self, state): return range(min(3, state[0]))
+    def apply(self, state, action): return state[0] - action - 1, 1 - state[1]
+    def returns(self, state): return (1, -1) if state[1] == 1 else (-1, 1)
+    def observe(self, state): return np.eye(self.sticks + 1, dtype=np.float32)[state[0]]
+"""
+
+
+def test_a_game_of_ones_own_is_named_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that the files of a run name is imported, so every command is told the game, from whatever folder."""
+    Path("nim_again.py").write_text(NIM)
+    game = "nim_again.py:Nim:sticks=5"
+    code, out, err = run("train", game, "--run", "nim", "--iterations", "2", *SMALL)
+    assert code == 0, err
+    assert f"windrow train {game} --resume nim --iterations 4" in " ".join(out.split())
+    code, _, err = run("train", "--resume", "nim", "--iterations", "3")
+    assert code == 1 and "it was trained for nim_again.py:Nim(sticks=5)" in err and "name the game yourself" in err
+    code, _, err = run("train", "nim_again.py:Nim", "--resume", "nim", "--iterations", "3")
+    assert code == 1 and "trained for nim_again.py:Nim(sticks=5), not for nim_again.py:Nim" in err
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    game = f"../{game}"
+    assert run_json("train", game, "--resume", "../nim", "--iterations", "3")["iterations"] == 3
+    assert run_json("match", "../nim:policy,backend=torch", "random", game, "--games", "2")["num_games"] == 2
+    match = run_json("evaluate", "../nim:policy,backend=torch", "--game", game, "--games", "2")["match"]
+    assert match["num_games"] == 2
+    for options, is_shown in (([], False), (["--game", game], True)):
+        code, out, err = run("report", "../nim", *options)
+        assert code == 0, err
+        page = Path("../nim/report.html").read_text()
+        assert ("name the game yourself" not in page) == ("checkpoints/000003" in page) == is_shown

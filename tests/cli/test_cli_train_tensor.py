@@ -28,7 +28,8 @@ def test_a_game_of_ones_own_is_trained_and_resumed() -> None:
     sibling = f"tensor.game={OWN_GAME}:NimTensors"
     first = run_json("train", f"{OWN_GAME}:Nim", "--iterations", "1", "--run", "nim", "--set", sibling, *SMALL)
     assert first["iterations"] == 1
-    again = run_json("train", "--resume", "nim", "--iterations", "2", "--set", "tensor.weight_average=0.5")
+    named = (f"{OWN_GAME}:Nim", "--set", sibling)
+    again = run_json("train", *named, "--resume", "nim", "--iterations", "2", "--set", "tensor.weight_average=0.5")
     assert again["iterations"] == 2
     assert json.loads(Path("nim/tensor.json").read_text())["weight_average"] == 0.5
     code, out, err = run("search", f"{OWN_GAME}:Nim", "-e", "nim", "--sims", "20")

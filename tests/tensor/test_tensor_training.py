@@ -236,7 +236,7 @@ def test_tictactoe_is_learned(tmp_path: Path) -> None:
         pass
     training.close()
     positions, right = tictactoe()
-    net = load_model(tmp_path, expect_game=game).net
+    net = load_model(tmp_path, game=game).net
     with torch.no_grad():
         logits, _ = net(torch.from_numpy(np.stack([game.observe(state) for state in positions])))
     is_legal = torch.zeros_like(logits, dtype=torch.bool)
@@ -302,12 +302,17 @@ def test_a_game_of_ones_own_is_learned(tmp_path: Path) -> None:
     for _ in training.iterations():
         pass
     training.close()
-    model = load_model(tmp_path)
+    model = load_model(tmp_path, game=game)
     with Search(game, TorchEvaluator(model.net), SearchConfig(num_simulations=64)) as search:
         states = [game.state_from_moves(moves) for moves in ([], [0], [1, 0], [0, 0, 0])]
         # Whoever leaves a multiple of four wins: 10, 9, 7 and 7 sticks, of which 2, 1, 3 and 3 are taken.
         assert [result.best_action for result in search.run(states)] == [1, 0, 2, 2]
-    resumed = TensorTraining.resume(tmp_path, {"num_iterations": 13}, {"weight_average": 0.5})
+    with pytest.raises(ConfigError, match=r"--set tensor\.game=.*NimTensors"):
+        TensorTraining.resume(tmp_path, game=game)
+    sibling = {"game": f"{OWN_GAME}:NimTensors"}
+    with pytest.raises(ConfigError, match="name the game yourself"):
+        TensorTraining.resume(tmp_path, None, sibling)
+    resumed = TensorTraining.resume(tmp_path, {"num_iterations": 13}, {"weight_average": 0.5, **sibling}, game=game)
     assert type(resumed.tensor_game).__name__ == "NimTensors"
     assert resumed.options.weight_average == 0.5
     resumed.close()

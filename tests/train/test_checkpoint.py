@@ -81,7 +81,7 @@ def test_a_checkpoint_says_everything(tmp_path: Path):
     place = save(tmp_path, 120)
     assert place == tmp_path / "checkpoints" / "000120"
     assert sorted(path.name for path in place.iterdir()) == FILES
-    saved = load_training(place, expect_game=CONNECT4)
+    saved = load_training(place, game=CONNECT4)
     learner_state, counters, config, metrics, model = saved
     assert counters == {"games": 1200, "margins": [0.25, 40.0]}
     assert config == {"seed": 7, "search": {"c_puct": 1.25}}
@@ -204,8 +204,8 @@ def test_a_model_of_another_game_is_refused(tmp_path: Path):
     for other in (make_game("tictactoe"), make_game("connect4", rows=7)):
         for load in (load_model, load_training):
             with pytest.raises(CheckpointError, match=r"trained for connect4\(rows=6.*not for"):
-                load(place, expect_game=other)
-    assert load_model(place, expect_game=make_game("connect4")).game == CONNECT4
+                load(place, game=other)
+    assert load_model(place, game=make_game("connect4")).game == CONNECT4
 
 
 def test_a_network_without_a_description_is_not_saved(tmp_path: Path):

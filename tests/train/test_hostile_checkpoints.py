@@ -179,7 +179,7 @@ def test_code_that_a_file_names_is_not_imported(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(CheckpointError, match="name the game yourself"):
         load_model(path)
     with pytest.raises(CheckpointError, match=f"trained for {game}, not for connect4"):
-        load_model(path, expect_game=make_game("connect4"))
+        load_model(path, game=make_game("connect4"))
     assert not (tmp_path / "canary").exists() and "trap" not in sys.modules
 
 
@@ -208,20 +208,20 @@ def test_a_game_of_ones_own_is_named_and_compared(tmp_path: Path, monkeypatch: p
     game = make_game("sticks_here.py:Sticks", sticks=9)
     net = ResNet.for_game(game, channels=4, blocks=1)
     save_checkpoint("run", 1, game=game, net=net, learner_state={}, counters={}, config={}, metrics={})
-    assert load_model("run", expect_game=game).game is game
+    assert load_model("run", game=game).game is game
     monkeypatch.chdir(tmp_path / "other")  # the same file by another path
     again = make_game("../sticks_here.py:Sticks", sticks=9)
-    assert load_model("../run", expect_game=again).game is again
-    assert load_model("../run", expect_game=make_game("sticks_here:Sticks", sticks=9)).game.num_actions == 3
+    assert load_model("../run", game=again).game is again
+    assert load_model("../run", game=make_game("sticks_here:Sticks", sticks=9)).game.num_actions == 3
     with pytest.raises(
         CheckpointError, match=r"trained for sticks_here\.py:Sticks\(sticks=9\).*name the game yourself"
     ):
         load_model("../run")
     for other in ("../sticks_here.py:More", "wider.py:Sticks"):
         with pytest.raises(CheckpointError, match=r"trained for sticks_here\.py:Sticks\(sticks=9\), not for"):
-            load_model("../run", expect_game=make_game(other, sticks=9))
+            load_model("../run", game=make_game(other, sticks=9))
     with pytest.raises(CheckpointError, match=r"trained for .*sticks=9.*not for .*sticks=8"):
-        load_model("../run", expect_game=make_game("../sticks_here.py:Sticks", sticks=8))
+        load_model("../run", game=make_game("../sticks_here.py:Sticks", sticks=8))
 
 
 def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path: Path) -> None:

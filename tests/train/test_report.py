@@ -248,7 +248,7 @@ def test_settings_of_another_game(copied: Path, tmp_path: Path, game: Any) -> No
     if game == "othello":
         assert "does not fit the game" in page.text and "None of the newest games" in page.text
     else:
-        assert "The game cannot be made" in page.text and "Openings" not in page.text
+        assert "No games and no checkpoint are shown" in page.text and "Openings" not in page.text
 
 
 def test_folders_that_are_no_run_and_places_that_cannot_be_written(copied: Path, tmp_path: Path) -> None:

@@ -446,9 +446,9 @@ SHORT: dict[str, Any] = {
 )
 def test_a_run_learns_saves_and_plays(name: str, options: dict[str, Any], num_values: int, tmp_path: Path):
     folder = finish(TrainingRun.create(tmp_path / "run", small_run(**SHORT, game=name, game_options=options)))
-    saved = load_training(folder)
-    assert saved.counters["iteration"] == 3 and saved.counters["games"] == 36 and saved.counters["steps"] > 0
     game = make_game(name, **options)
+    saved = load_training(folder, game=game)
+    assert saved.counters["iteration"] == 3 and saved.counters["games"] == 36 and saved.counters["steps"] > 0
     assert game.num_values == num_values
     trained = make_player(game, f"{folder}:sims=10,backend=torch")
     state = game.initial_state()
@@ -460,10 +460,10 @@ def test_a_run_learns_saves_and_plays(name: str, options: dict[str, Any], num_va
         assert action in game.legal_actions(state)
         state = game.apply(state, action)
     trained.close()
-    again = TrainingRun.resume(folder, {"num_iterations": 4})
+    again = TrainingRun.resume(folder, {"num_iterations": 4}, game=game)
     assert len(again.replay) > 0
     finish(again)
-    assert load_training(folder).counters["iteration"] == 4
+    assert load_training(folder, game=game).counters["iteration"] == 4
 
 
 def test_a_deterministic_run_with_dice_is_the_same_again(tmp_path: Path):

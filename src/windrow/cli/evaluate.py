@@ -41,7 +41,10 @@ def evaluate(
             autocompletion=complete_player,
         ),
     ],
-    game: Annotated[str | None, typer.Option("--game", help="The game, for players that are no checkpoint.")] = None,
+    game: Annotated[
+        str | None,
+        typer.Option("--game", help="The game, unless a checkpoint of a built-in one."),
+    ] = None,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (100).", min=0)] = None,
     backend: Annotated[str | None, typer.Option("--backend", help="What runs the network (auto).")] = None,
     opponent: Annotated[

@@ -59,7 +59,7 @@ def make_evaluator(
     elif os.path.exists(spec.name):
         from windrow.train import load_model
 
-        network, label = load_model(Path(spec.name), expect_game=game).net, text
+        network, label = load_model(Path(spec.name), game=game).net, text
     else:
         names = ["uniform", "rollout", *(["resnet"] if has_new_network else [])]
         known = explain_unknown(spec.name, names, what="evaluators")
@@ -123,4 +123,4 @@ def folded_network(game: CoreGame, net: str) -> Any:
         return fold(new_network(game, net))
     from windrow.train import load_model
 
-    return fold(load_model(Path(net), expect_game=game).net)
+    return fold(load_model(Path(net), game=game).net)

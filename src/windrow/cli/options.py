@@ -107,6 +107,15 @@ def _reserve_stdout(is_json: bool) -> bool:
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout.", callback=_reserve_stdout)
 ]
+RunGameOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--game",
+        metavar="GAME",
+        help="The game of the run, if it does not come with windrow: such as [cyan]nim.py:Nim[/cyan].",
+        autocompletion=complete_game,
+    ),
+]
 SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Key of all random numbers.", min=0)]
 SimsOption: TypeAlias = Annotated[
     int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, examples
+from windrow.cli.options import JsonOption, RunGameOption, examples
 from windrow.cli.output import print_json, print_warning, stdout
+from windrow.play.specs import parse_game
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "windrow report runs/connect4 # writes runs/connect4/report.html",
             "windrow report runs/connect4 --open # and shows it in the browser",
+            "windrow report runs/nim-py-Nim --game nim.py:Nim # with the games of a class of your own",
             "windrow report runs/connect4 --out connect4.html # one file that needs nothing else: send it to someone",
         )
     )(report)
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    game: RunGameOption = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (RUN/report.html).")] = None,
     is_opened: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     as_json: JsonOption = False,
@@ -35,7 +38,7 @@ def report(
     """
     from windrow.train.report import write_report
 
-    path = write_report(run, out)
+    path = write_report(run, out, game=None if game is None else parse_game(game))
     if as_json:
         print_json({"run": str(run), "report": str(path), "bytes": path.stat().st_size})
     else:

@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
             "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
             "windrow train connect4 --time 3m --config tuned.toml # run as windrow tune found best",
             "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
+            "windrow train nim.py:Nim --resume runs/nim-py-Nim --time 10m # the same for a class of your own",
             "windrow train tictactoe --time 20s --no-save # try it, and keep nothing",
         )
     )(train)
@@ -91,10 +92,11 @@ def train(
 ) -> None:
     """Train a network by self-play: play, learn, save a checkpoint, again and again.
 
-    Stop it with Ctrl-C, or kill it: `--resume` goes on from the last checkpoint, with the games that have ended.
+    Stop it with Ctrl-C, or kill it: `--resume` goes on from the last checkpoint, with the games that have ended. For a
+    game of your own, name the game again: windrow imports no code that the files of a run name.
     """
-    if (config is None) == (resume is None):
-        raise ConfigError("name a game or a config to begin, or --resume a run to go on: one of the two")
+    if config is None and resume is None:
+        raise ConfigError("name a game or a config to begin, or --resume a run to go on")
     from windrow.train import is_tensor_run
 
     flags = {
@@ -181,7 +183,12 @@ def _open(config: str | None, run: Path | None, resume: Path | None, overrides: 
     if resume is not None:
         if run is not None and run != resume:
             raise ConfigError("--resume names the folder of the run: leave --run out")
-        return TensorTraining.resume(resume, overrides, options) if is_tensor else TrainingRun.resume(resume, overrides)
+        if config is not None and config.endswith((".toml", ".json")):
+            raise ConfigError(f"a run has its own config: leave {config} out, and change settings by flags or --set")
+        game = None if config is None else parse_game(config)
+        if is_tensor:
+            return TensorTraining.resume(resume, overrides, options, game=game)
+        return TrainingRun.resume(resume, overrides, game=game)
     assert config is not None
     if config.endswith((".toml", ".json")):
         made = TrainConfig.read(config, overrides)
@@ -224,7 +231,13 @@ def parse_duration(text: str) -> float:
 
 def _more(training: Any) -> str:
     """The command that goes on with a run: where it has come to its limit, with a later one."""
-    command, config = f"windrow train --resume {training.folder}", training.config
+    # A game that does not come with windrow is named again: nothing that a run's files name is imported.
+    game, config = training.game, training.config
+    named = [] if game.name in game_names() else [_spell(game)]
+    command = " ".join(["windrow train", *named, f"--resume {training.folder}"])
+    sibling = getattr(getattr(training, "options", None), "game", None)
+    if sibling is not None:
+        command += f" --set tensor.game={sibling}"
     if not training.is_over:
         return command
     if config.num_iterations is not None and training.counters.iteration >= config.num_iterations:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, examples
+from windrow.cli.options import JsonOption, RunGameOption, examples
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
+from windrow.play.specs import parse_game
 
 
 def register(app: typer.Typer) -> None:
@@ -16,6 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "windrow watch runs/connect4 # opens a page that follows the run",
+            "windrow watch runs/nim-py-Nim --game nim.py:Nim # with the games of a class of your own",
             "windrow watch runs/connect4 --port 9000 --no-open # for a browser elsewhere, through a tunnel",
         )
     )(watch)
@@ -23,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def watch(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    game: RunGameOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
     allow_host: AllowHostOption = None,
@@ -35,7 +38,7 @@ def watch(
     """
     from windrow.web.training import RunWatch
 
-    watched = RunWatch(run)
+    watched = RunWatch(run, None if game is None else parse_game(game))
     serve_page(
         "watch",
         watched.open_session,

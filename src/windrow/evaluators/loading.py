@@ -127,7 +127,7 @@ def _is_checkpoint(source: object) -> bool:
 
 def _open_checkpoint(path: str, game: Any) -> tuple[Any, Any]:
     """The network of a checkpoint, folded, and its game."""
-    model = _find(CHECKPOINT_LOADER)(path, expect_game=game)
+    model = _find(CHECKPOINT_LOADER)(path, game=game)
     return _find(FOLDING)(model.net), model.game
 
 

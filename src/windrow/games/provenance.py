@@ -43,8 +43,7 @@ def game_from_file(name: object, options: object, expected: CoreGame | None = No
     if expected is None:
         raise GameError(
             f"it was trained for {_spell(name, given)}, which does not come with windrow. windrow imports no code that "
-            "a file names, so name the game yourself: GAME or --game GAME in a command, expect_game=make_game(GAME) in "
-            "Python"
+            "a file names, so name the game yourself: GAME or --game GAME in a command, game=make_game(GAME) in Python"
         )
     if not _is_named(name, given, expected):
         raise GameError(f"it was trained for {_spell(name, given)}, not for {expected!r}: name that game, or train one")

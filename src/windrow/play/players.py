@@ -214,7 +214,7 @@ def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
         settings["num_simulations"] = 0
     backend, batch = settings.pop("backend", "auto"), settings.pop("batch", 64)
     module, _, attribute = CHECKPOINT_LOADER.partition(":")
-    model: Any = getattr(import_module(module), attribute)(Path(spec.name), expect_game=game)
+    model: Any = getattr(import_module(module), attribute)(Path(spec.name), game=game)
     trained_with: Any = model.metadata.get("search") or {}
     try:
         as_trained = {key: trained_with[key] for key in _LOOKING if key in trained_with}

@@ -143,13 +143,13 @@ def save_checkpoint(
     return place
 
 
-def load_model(path: str | Path, *, expect_game: CoreGame | None = None) -> LoadedModel:
+def load_model(path: str | Path, *, game: CoreGame | None = None) -> LoadedModel:
     """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
 
     Args:
         path: the file or the folder.
-        expect_game: the game that the network is to play. Without it only networks for games that come with windrow
-            are loaded: code that a file names is not imported.
+        game: what the network is to play. Without it only networks for games that come with windrow are loaded: code
+            that a file names is not imported.
 
     Raises:
         CheckpointError: there is none, it is damaged, or it is for another game.
@@ -158,18 +158,18 @@ def load_model(path: str | Path, *, expect_game: CoreGame | None = None) -> Load
     tensors, metadata = read_tensors(file)
     _check_format(metadata, file)
     try:
-        game = game_from_file(metadata.get("game"), metadata.get("game_options"), expect_game)
-        net = _make_net(metadata.get("net"), tensors, game)
+        found = game_from_file(metadata.get("game"), metadata.get("game_options"), game)
+        net = _make_net(metadata.get("net"), tensors, found)
     except (ConfigError, GameError) as error:
         raise CheckpointError(f"{file} cannot be used: {error}") from error
-    return LoadedModel(game, net, net.spec, metadata, file)
+    return LoadedModel(found, net, net.spec, metadata, file)
 
 
-def load_training(path: str | Path, *, expect_game: CoreGame | None = None) -> SavedTraining:
-    """All of a checkpoint, from its folder or from a run's folder (its latest one).
+def load_training(path: str | Path, *, game: CoreGame | None = None) -> SavedTraining:
+    """All of a checkpoint, from its folder or from a run's folder (its latest one); see `load_model`.
 
     Raises:
-        CheckpointError: there is none, it is damaged, or it is for another game than `expect_game`.
+        CheckpointError: there is none, it is damaged, or it is for another game.
     """
     file = _find_model(Path(path))
     folder = file.parent
@@ -177,7 +177,7 @@ def load_training(path: str | Path, *, expect_game: CoreGame | None = None) -> S
     for part in ("counters", "config", "metrics"):
         if not isinstance(training.get(part), dict):
             raise damaged(folder / TRAINING, f"it has no {part}")
-    model = load_model(file, expect_game=expect_game)
+    model = load_model(file, game=game)
     optimizer, _ = read_tensors(folder / TENSORS)
     weights: dict[str, Tensor] = model.net.state_dict()
     state = {**optimizer, **{_OF_NET + name: tensor for name, tensor in weights.items()}}

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from windrow.errors import ConfigError
+from windrow.games.core_game import CoreGame
+from windrow.games.registry import GAMES
 from windrow.train.config import TrainConfig
 from windrow.train.disk import replace_file
 from windrow.train.report_charts import Chart, draw_chart, show_time
@@ -28,7 +30,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 """What a browser lets the page do: use what is in it, and ask nobody for more."""
 
 
-def write_report(run_folder: str | Path, out: str | Path | None = None) -> Path:
+def write_report(run_folder: str | Path, out: str | Path | None = None, *, game: CoreGame | None = None) -> Path:
     """Write a run's report, one HTML file that needs nothing else; returns its path.
 
     What the run does not have yet, or what is damaged in it, the page says in words. A run that is going on may be
@@ -37,6 +39,7 @@ def write_report(run_folder: str | Path, out: str | Path | None = None) -> Path:
     Args:
         run_folder: the run.
         out: the file; `report.html` in the run's folder if None.
+        game: what is played; needed to show the games of a game that does not come with windrow.
 
     Raises:
         ConfigError: the folder holds no run.
@@ -46,7 +49,7 @@ def write_report(run_folder: str | Path, out: str | Path | None = None) -> Path:
     path = folder / "report.html" if out is None else Path(out)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder: name a file, such as {path / 'report.html'}")
-    replace_file(path, make_page(read_run(folder)))
+    replace_file(path, make_page(read_run(folder, game)))
     return path
 
 
@@ -94,6 +97,7 @@ def _facts(run: RunData) -> dict[str, str]:
     games = (
         f"{last['games']:,.0f}" if "games" in last else f"{len(run.games):,} in the logs" if run.games else "none yet"
     )
+    named = [] if run.game is None or run.game.name in GAMES else [run.game.name]
     facts = {
         "game": repr(run.game) if run.game else str(run.settings.get("game")),
         "network": f"ResNet {network.get('channels')}x{network.get('blocks')}{weights}",
@@ -104,7 +108,7 @@ def _facts(run: RunData) -> dict[str, str]:
         "strength": f"{last['solved_policy']:.1%} of solved positions right" if "solved_policy" in last else "",
         "checkpoint": checkpoint.path if checkpoint else "none yet",
         "trained by": f"windrow {checkpoint.version}" if checkpoint else "",
-        "go on": f"windrow train --resume {shlex.quote(str(run.folder))}",
+        "go on": shlex.join(["windrow", "train", *named, "--resume", str(run.folder)]),
         "play": shlex.join(["windrow", "play", str(run.settings.get("game")), str(run.folder)]) if checkpoint else "",
     }
     return {label: value for label, value in facts.items() if value}

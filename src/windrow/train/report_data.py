@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from windrow.errors import CheckpointError, ConfigError
+from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
-from windrow.games.registry import make_game
+from windrow.games.provenance import game_from_file
 from windrow.settings import read_file
 from windrow.train.records import GameLog, GameRecord
 from windrow.train.report_metrics import read_numbers
@@ -98,8 +98,13 @@ class RunData:
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def read_run(folder: Path) -> RunData:
+def read_run(folder: Path, game: CoreGame | None = None) -> RunData:
     """All that a report needs of a run.
+
+    Args:
+        folder: the run's.
+        game: what is played. Without it a game that does not come with windrow is not made, since code that a file
+            names is not imported, and the run's games and checkpoint are not shown.
 
     Raises:
         ConfigError: the folder holds no run.
@@ -113,9 +118,9 @@ def read_run(folder: Path) -> RunData:
     if not _is_shallow(run.settings, _MAX_DEPTH):
         raise ConfigError(f"{path} cannot be read: its settings have more than {_MAX_DEPTH} levels")
     try:
-        run.game = make_game(str(run.settings.get("game")), **run.section("game_options"))
-    except Exception as error:  # whatever the settings hold, the rest of the run can be shown
-        run.notes.append(f"The game cannot be made, so no games are shown: {error}")
+        run.game = game_from_file(run.settings.get("game"), run.section("game_options"), game)
+    except GameError as error:
+        run.notes.append(f"No games and no checkpoint are shown, for {path.name} cannot be used: {error}")
     run.metrics, run.metrics_notes = read_numbers(folder / "metrics.jsonl")
     _read_checkpoint(run)
     _read_games(run)
@@ -139,8 +144,8 @@ def _read_checkpoint(run: RunData) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if (path := latest_checkpoint(run.folder)) is not None:
-                model = load_model(path)
+            if run.game is not None and (path := latest_checkpoint(run.folder)) is not None:
+                model = load_model(path, game=run.game)
                 version, commit = model.metadata.get("windrow"), model.metadata.get("commit")
                 run.checkpoint = CheckpointFacts(
                     path=path.relative_to(run.folder).as_posix(),

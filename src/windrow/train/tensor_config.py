@@ -39,11 +39,16 @@ class TensorOptions(Settings):
     @classmethod
     def read(cls, folder: Path, changes: Mapping[str, Any]) -> TensorOptions:
         """Those of the run in `folder`, with some changed."""
-        settings = read_file(folder / OPTIONS)
+        settings, path = read_file(folder / OPTIONS), folder / OPTIONS
         try:
-            cls(**settings)
+            read = cls(**settings)
         except ConfigError as error:
-            raise ConfigError(f"{folder / OPTIONS}: {error}") from None
+            raise ConfigError(f"{path}: {error}") from None
+        if read.game is not None and "game" not in changes:  # which would be imported
+            raise ConfigError(
+                f"{path} names the game in torch ops, {read.game}. windrow imports no code that a file names, so name "
+                f"it yourself: --set tensor.game={read.game}"
+            )
         return cls(**{**settings, **changes})
 
     def __post_init__(self) -> None:

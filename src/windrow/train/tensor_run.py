@@ -38,7 +38,7 @@ from windrow.train.config import TrainConfig
 from windrow.train.disk import explain_write, replace_file
 from windrow.train.inference_copy import InferenceCopy
 from windrow.train.metrics import MetricsLog
-from windrow.train.run import Counters, IterationReport, find_checkpoint
+from windrow.train.run import Counters, IterationReport, find_checkpoint, read_settings
 from windrow.train.run_lock import RunLock
 from windrow.train.tensor_config import (
     OPTIONS,
@@ -74,13 +74,14 @@ class TensorTraining:
         folder: Path,
         config: TrainConfig,
         options: TensorOptions,
+        game: CoreGame,
         counters: Counters,
         tensor_game: TensorGame,
         learner_state: Mapping[str, Any] | None = None,
     ) -> None:
         check_settings(config)
         self.folder, self.config, self.options, self.counters = folder, config, options, counters
-        self.game: CoreGame = make_game(config.game, **config.game_options)
+        self.game = game
         self.tensor_game: Any = tensor_game
         self.device = device = find_device(options.device)
         is_gpu = device.type == "cuda"
@@ -141,7 +142,8 @@ class TensorTraining:
         """Begin a new run in `folder`, which must not hold one."""
         folder, options = Path(folder), options or TensorOptions()
         check_settings(config)
-        sibling = _make_sibling(config, options)  # before anything is written
+        game = make_game(config.game, **config.game_options)
+        sibling = _make_sibling(game, options)  # before anything is written
         with ExitStack() as held:
             held.callback(RunLock.for_new_run(folder).release)
             try:
@@ -150,7 +152,7 @@ class TensorTraining:
                 raise explain_write(folder, error) from error
             replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
             replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
-            run = cls(folder, config, options, Counters(), sibling)
+            run = cls(folder, config, options, game, Counters(), sibling)
             run._held = held.pop_all()
             return run
 
@@ -160,27 +162,37 @@ class TensorTraining:
         folder: str | Path,
         overrides: dict[str, Any] | None = None,
         option_overrides: Mapping[str, Any] | None = None,
+        *,
+        game: CoreGame | None = None,
     ) -> TensorTraining:
-        """Go on with the run in `folder` from its latest checkpoint, with some settings or `TensorOptions` changed."""
+        """Go on with the run in `folder` from its latest checkpoint.
+
+        Args:
+            folder: the run's.
+            overrides: settings to change.
+            option_overrides: `TensorOptions` to change.
+            game: what is played; see `TrainingRun.resume`. For such a game the name of its sibling in torch ops has to
+                be given too, in `option_overrides`.
+        """
         folder = Path(folder)
         if not is_tensor_run(folder):
             raise ConfigError(f"{folder} holds no run of the tensor engine: there is no {OPTIONS} in it")
         with ExitStack() as held:
             held.callback(RunLock(folder).release)
-            config = TrainConfig.read(folder / "config.json", overrides)
+            config, game = read_settings(folder, overrides or {}, game)
             options = TensorOptions.read(folder, option_overrides or {})
             path = find_checkpoint(folder)
-            sibling = _make_sibling(config, options)
+            sibling = _make_sibling(game, options)
             if option_overrides:
                 replace_file(folder / OPTIONS, json.dumps(options.to_dict(), indent=2) + "\n")
             if overrides:
                 replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
             if path is None:
-                run = cls(folder, config, options, Counters(), sibling)
+                run = cls(folder, config, options, game, Counters(), sibling)
             else:
-                training = load_training(path, expect_game=make_game(config.game, **config.game_options))
+                training = load_training(path, game=game)
                 counters = Counters.restore(training.counters, path)
-                run = cls(folder, config, options, counters, sibling, training.learner_state)
+                run = cls(folder, config, options, game, counters, sibling, training.learner_state)
             run._held = held.pop_all()
             return run
 
@@ -405,9 +417,8 @@ class _Clock:
         return spent
 
 
-def _make_sibling(config: TrainConfig, options: TensorOptions) -> TensorGame:
-    """The game of the config in torch ops."""
-    game = make_game(config.game, **config.game_options)
+def _make_sibling(game: CoreGame, options: TensorOptions) -> TensorGame:
+    """The game in torch ops."""
     if options.game is None:
         if game.name not in tensor_games.GAMES:
             raise ConfigError(

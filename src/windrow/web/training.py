@@ -42,17 +42,18 @@ class RunWatch:
 
     Args:
         folder: the run's.
+        game: what is played; needed to show the games of a game that does not come with windrow.
         interval_s: how often to look for news.
 
     Raises:
         ConfigError: the folder holds no run.
     """
 
-    def __init__(self, folder: Path, *, interval_s: float = 1.0) -> None:
-        self._folder, self.interval_s = folder, interval_s
+    def __init__(self, folder: Path, game: CoreGame | None = None, *, interval_s: float = 1.0) -> None:
+        self._folder, self._game, self.interval_s = folder, game, interval_s
         self._events = EventFolder(folder / "tensorboard")
         self._lock = threading.Lock()
-        self._run: RunData = read_run(folder)
+        self._run: RunData = read_run(folder, game)
         self._signature = self._sign_logs()
         self._next_logs = monotonic() + _LOGS_EVERY_S
         self._lines: list[dict[str, float]] = []
@@ -72,7 +73,7 @@ class RunWatch:
             now = monotonic()
             if now >= self._next_logs:
                 if (signature := self._sign_logs()) != self._signature:
-                    self._run, self._signature = read_run(self._folder), signature
+                    self._run, self._signature = read_run(self._folder, self._game), signature
                     self.games_version += 1
                 self._next_logs = now + _LOGS_EVERY_S  # what could not be read is tried again sooner
 
