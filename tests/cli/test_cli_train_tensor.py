@@ -48,3 +48,6 @@ def test_its_settings_are_for_its_engine() -> None:
     assert code == 1 and "tensor.compile is a setting of --engine tensor" in err
     code, _, err = run("train", "tictactoe", "--iterations", "1", "--engine", "tensor", "--set", "tensor.compil=none")
     assert code == 1 and "compile" in err
+    code, _, err = run("train", "tictactoe", *SMALL[:-1], "tensor.device=gpu")
+    assert code == 1 and "there is no device 'gpu': say auto, cpu, cuda" in err
+    assert not Path("runs").exists()

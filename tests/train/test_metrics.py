@@ -127,11 +127,15 @@ def test_a_run_on_a_full_disk_ends_in_words_and_goes_on_with_more_room(small_dis
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written(tmp_path: Path):
     folder = finish(TrainingRun.create(tmp_path / "run", small_run(num_iterations=1)))
+    (folder / "run.lock").unlink()
     folder.chmod(0o500)
-    (folder / "run.lock").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="cannot be written"):
         TrainingRun.resume(folder, {"num_iterations": 2})
     folder.chmod(0o700)
+    (folder / "games").chmod(0o500)
+    with pytest.raises(CheckpointError, match=r"games.*cannot be written"):
+        finish(TrainingRun.resume(folder, {"num_iterations": 2}))
+    (folder / "games").chmod(0o700)
 
 
 @pytest.mark.parametrize("line", ["null", "[]", "{}", '{"iteration": "x"}', '{"iteration": null}', "[" * 100_000, "{"])

@@ -15,7 +15,10 @@ def find_device(device: str | torch.device) -> torch.device:
     """The device of that name, "auto" included; an error in words if it is not there."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = torch.device(device)
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ConfigError(f"there is no device {str(device)!r:.100}: say auto, cpu, cuda or cuda:1") from None
     if found.type not in ("cpu", "cuda"):
         raise ConfigError(f'the tensor engine runs on "cuda" and "cpu", not on {str(device)!r}')
     if found.type == "cuda" and not torch.cuda.is_available():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from windrow.train.disk import explain_write
 from windrow.train.records import GameLog, GameRecord
 
 
@@ -57,14 +58,14 @@ class GameArchive:
                         log.append(record)
         for path in later:
             if path != target:
-                path.unlink()
+                _delete(path)
         return list(records.values())
 
     def drop_after(self, iteration: int) -> None:
         """Delete the games that finished after iteration `iteration`."""
         for number, path in self._logs():
             if number > iteration:
-                path.unlink()
+                _delete(path)
 
     def forget_before(self, iteration: int) -> None:
         """Delete the logs that a replay at iteration `iteration` has forgotten."""
@@ -73,7 +74,7 @@ class GameArchive:
             if number > iteration:
                 continue
             if num_positions >= self._max_positions:
-                path.unlink()
+                _delete(path)
                 self._num_positions.pop(number, None)
             else:
                 num_positions += self._num_positions.get(number, 0)
@@ -89,3 +90,10 @@ class GameArchive:
 def count_positions(records: list[GameRecord]) -> int:
     """Recorded moves of some games."""
     return sum(len(record.policy) for record in records)
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise explain_write(path, error) from error

@@ -144,6 +144,7 @@ class TensorTraining:
         check_settings(config)
         game = make_game(config.game, **config.game_options)
         sibling = _make_sibling(game, options)  # before anything is written
+        find_device(options.device)
         with ExitStack() as held:
             held.callback(RunLock.for_new_run(folder).release)
             try:
