@@ -48,7 +48,7 @@ def test_every_kind_of_game_trains(kind: str, engine: str, tmp_path: Path):
 
 @pytest.mark.slow
 def test_hex_is_learned(tmp_path: Path):
-    """5x5, some seconds: a network of few games already plays better than a search with many random ones."""
+    """5x5, a minute or two: a network of few games already plays better than a search with many random ones."""
     game = make_game(HEX, size=5)
     folder = finish(TrainingRun.create(tmp_path / "run", config_for(game, {"num_iterations": 50})))
     result = play_match(game, f"{folder}:sims=24", "rollout:200", num_games=100, seed=1)
