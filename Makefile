@@ -34,8 +34,9 @@ install: $(CORE) ## make .venv with the pinned development tools and windrow its
 demo: $(CORE) ## train Connect-4 for three minutes, and say how strong it became
 	$(PY) examples/demo.py $(ARGS)
 
-test: $(CORE) ## run the tests (fast ones: no slow, gpu or ray marker)
-	$(PY) -m pytest $(ARGS)
+# A file's tests stay together, so that what they share is made once. More processes than four would fight over memory.
+test: $(CORE) ## run the tests (fast ones: no slow, gpu or ray marker), in as many processes as there are cores
+	$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # pytest exits 5 when no test has the marker; that is not a failure.
 test-slow: $(CORE) ## run the tests marked slow

@@ -143,3 +143,9 @@ def test_lines_that_are_none_are_left_out(tmp_path: Path, line: str):
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1, "loss": 2.0}\n' + line + "\n")
     assert read_metrics(tmp_path) == [{"iteration": 1, "loss": 2.0}]
     MetricsLog(tmp_path, first_iteration=2)
+
+
+def test_a_pipe_in_the_place_of_the_metrics(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        read_metrics(tmp_path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from windrow.errors import CheckpointError
+from windrow.files import read_regular
 from windrow.train.disk import explain_write, replace_file
 
 
@@ -72,7 +73,7 @@ class MetricsLog:
 def read_metrics(folder: str | Path) -> list[dict[str, float]]:
     """The metrics of a run, one dictionary per iteration; a line that is none, torn by a kill say, is left out."""
     try:
-        text = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8", errors="replace")
+        text = read_regular(Path(folder) / "metrics.jsonl").decode(errors="replace")
     except FileNotFoundError:
         return []
     except OSError as error:
