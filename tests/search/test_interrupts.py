@@ -18,7 +18,7 @@ from windrow.evaluators import HashEvaluator
 from windrow.inference import InferenceServer
 
 # Python ignores an interrupt that comes while an object is freed, and says so.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.signals, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 GAME = make_game("connect4")
 STATES = [random_position(GAME, tree % 5, seed=tree) for tree in range(4)]
 # The position is the key of the noise, so that it does not matter how many searches there were before.

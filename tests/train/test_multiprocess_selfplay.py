@@ -186,6 +186,7 @@ def test_errors_come_out_and_play_goes_on(toys: Any) -> None:
     selfplay.close()
 
 
+@pytest.mark.signals
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # while an object is freed
 @pytest.mark.parametrize("num_interrupts", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_interrupts_at_random_moments_lose_no_game(num_interrupts: int) -> None:
