@@ -1,7 +1,7 @@
 """Threads: from how many trees on a second thread pays, with an evaluator that costs nothing.
 
 This is the hardest case for threads: a round is over in microseconds, so waking a sleeping thread weighs most. The
-answer is what `_MIN_TREES_PER_THREAD` in `windrow.search.plan` should be. One and two threads take turns in short
+answer is what `_MIN_TREES_PER_THREAD` of the vectorized engine should be. One and two threads take turns in short
 blocks. A second thread is worth nothing while another process has the second core: the pairs are taken while the
 machine is quiet, if it ever is; the last column says.
 """

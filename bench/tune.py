@@ -20,8 +20,8 @@ from resnet import make_resnet
 
 import windrow
 from windrow import Search, SearchConfig
+from windrow.cores import num_cores
 from windrow.evaluators import load
-from windrow.search.plan import num_cores
 from windrow.tune import Candidate, Price, Tuning, tune
 from windrow.tune.measurement import Sampler, open_shortcut
 from windrow.tune.network import different_positions

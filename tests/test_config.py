@@ -13,6 +13,7 @@ import pytest
 
 import windrow
 from windrow import ConfigError, SearchConfig, UnknownKeyError
+from windrow.evaluators import UniformEvaluator
 
 
 def test_the_defaults_are_possible():
@@ -144,11 +145,14 @@ def test_a_search_needs_an_end():
 
 
 def test_the_sequential_engine_has_one_leaf():
-    with pytest.raises(ConfigError, match=r"leaves_per_tree=2.*batched"):
-        SearchConfig(engine="sequential", leaves_per_tree=2)
-    assert SearchConfig(engine="sequential", leaves_per_tree=1).engine == "sequential"
-    with pytest.raises(ConfigError, match="leaves_per_tree=8"):
-        SearchConfig(leaves_per_tree=8).replace(engine="sequential")
+    game, evaluator = windrow.make_game("tictactoe"), UniformEvaluator()
+    for leaves, match in ((2, "the sequential engine has no leaves_per_tree=2: set leaves_per_tree=1"), (1, None)):
+        config = SearchConfig(engine="sequential", leaves_per_tree=leaves)
+        if match is None:
+            assert windrow.Search(game, evaluator, config).engine.name == "sequential"
+            continue
+        with pytest.raises(ConfigError, match=match):
+            windrow.Search(game, evaluator, config)
 
 
 @pytest.mark.parametrize(

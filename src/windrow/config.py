@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from windrow.engine_registry import AUTO, engine_names
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.settings import Settings, read_section
+from windrow.spelling import explain_unknown
 
-EngineName: TypeAlias = Literal["auto", "sequential", "batched", "vectorized", "multiprocess", "ray", "tensor"]
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
@@ -85,7 +86,7 @@ class SearchConfig(Settings):
 
     # --- How to run it ----------------------------------------------------------------------------------------
 
-    engine: EngineName = "auto"
+    engine: str = AUTO
     """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
     of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
     evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "tensor": trees, game and network
@@ -152,7 +153,10 @@ class SearchConfig(Settings):
             raise ConfigError(f"{path}: in [search]: {error}") from None
 
     def __post_init__(self) -> None:
-        self._check_choice("engine", EngineName)
+        if self.engine not in (known := engine_names()):
+            raise ConfigError(
+                f"engine cannot be {self.engine!r}. {explain_unknown(str(self.engine), known, what='choices')}"
+            )
         self._check_choice("in_flight", InFlight)
         self._check_choice("on_collision", OnCollision)
         self._check_integer("num_simulations", 0, 2**31 - 2, is_optional=True)
@@ -199,8 +203,3 @@ class SearchConfig(Settings):
             raise ConfigError("the Gumbel root divides a budget: set num_simulations")
         if self.root == "gumbel" and self.trees_per_root > 1:
             raise ConfigError("the Gumbel root divides one tree's budget: set trees_per_root=1")
-        if self.engine == "sequential" and self.leaves_per_tree not in (None, 1):
-            raise ConfigError(
-                f"the sequential engine has one leaf in flight, not leaves_per_tree={self.leaves_per_tree}: "
-                'choose engine="batched"'
-            )

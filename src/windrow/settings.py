@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.files import read_regular
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 S = TypeVar("S", bound="Settings")
 

@@ -212,11 +212,11 @@ def test_an_interrupt_comes_out_as_it_is_and_the_search_goes_on(method: str, err
         roots = [game.initial_state() for _ in range(2)]
         with pytest.raises(error):
             search.run(roots)
-        if search._forest is None:  # it came while the roots were looked at
+        if search.node() is None:  # it came while the roots were looked at
             search.run(roots)
         else:
-            assert search._forest.num_batches_out == 0
-            assert [search._forest.num_in_flight(tree) for tree in range(2)] == [0, 0]
+            assert search.engine.forest.num_batches_out == 0
+            assert [search.engine.num_in_flight(tree) for tree in range(2)] == [0, 0]
             search.run()
         assert all(result.visits.sum() >= 80 for result in search.run())
 
@@ -243,7 +243,7 @@ search = Search(Pressed(), HashEvaluator(1), SearchConfig(num_simulations=None, 
 try:
     search.run((60, 0))
 except KeyboardInterrupt:
-    print("interrupted", search._forest.num_in_flight(0), int(search.run(num_simulations=50).visits.sum() >= 50))
+    print("interrupted", search.engine.num_in_flight(0), int(search.run(num_simulations=50).visits.sum() >= 50))
 """
     folder = __file__.rpartition("/")[0]
     done = subprocess.run(

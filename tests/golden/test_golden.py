@@ -57,7 +57,7 @@ def draw_tree(search: Search) -> list[str]:
     lines: list[str] = []
 
     def visit(path: list[int], label: str, depth: int) -> None:
-        node = search._forest.node(0, path)
+        node = search.node(path)
         kind = "" if node.kind == "expanded" else f" {node.kind}"
         player = "" if node.kind == "over" else f" {'xo'[node.to_play]} to move,"
         lines.append(f"{'  ' * depth}{label}:{kind}{player} value {node.value:+.6f}")

@@ -101,14 +101,14 @@ class Drill:
 
     def _check(self, *, is_thorough: bool) -> None:
         search, game = self._search, self._search.game
-        if search._forest is None:
+        if not search.is_planted:
             self.figures.unplanted += 1  # the interrupt came while the trees were planted
         else:
             assert in_flight(search) == 0
             if is_thorough:
                 for tree in range(len(self._states)):
                     check_invariants(search, tree)
-            before = [search._forest.node(tree, []) for tree in range(len(self._states))]
+            before = [search.node(tree=tree) for tree in range(len(self._states))]
             num_before = [0 if node is None else int(node.edge_visits.sum()) for node in before]
             results = search.run(num_simulations=3)
             num_after = [int(result.visits.sum()) for result in results]

@@ -203,7 +203,7 @@ def _chance_fields(node: Node) -> tuple[Any, ...]:
 
 def engine_node(search: Search, tree: int, path: tuple[int, ...]) -> tuple[Any, ...] | None:
     """The same of one node of an engine's tree; None if it does not exist."""
-    node = search._forest.node(tree, list(path))
+    node = search.node(list(path), tree=tree)
     if node is None:
         return None
     in_flight = node.in_flight + int(node.edges_in_flight.sum()) + (node.kind == "waiting")
@@ -255,12 +255,12 @@ def assert_same_tree(
         for field, mine, theirs in zip(FIELDS, got, expected, strict=True):
             if mine != theirs:
                 fail(path, f"{field} is {readable(field, mine)}, the reference says {readable(field, theirs)}")
-    num_nodes = search._forest.totals(np.array([tree], np.int32))["nodes"]
+    num_nodes = search.engine.forest.totals(np.array([tree], np.int32))["nodes"]
     if game.chance == "sampled":
         num_nodes = len(walk(search, tree))  # one chance node may take several blocks of memory
     if num_nodes != len(want):
         fail((), f"the tree has {num_nodes} nodes, the reference has {len(want)}")
-    if search._forest.num_in_flight(tree) != 0:
+    if search.engine.num_in_flight(tree) != 0:
         fail((), "something is still in flight")
 
 
@@ -270,7 +270,7 @@ def walk(search: Search, tree: int = 0) -> dict[tuple[int, ...], Any]:
     todo: list[tuple[int, ...]] = [()]
     while todo:
         path = todo.pop()
-        node = search._forest.node(tree, list(path))
+        node = search.node(list(path), tree=tree)
         if node is None:
             continue
         nodes[path] = node
@@ -285,7 +285,7 @@ def snapshot(search: Search, tree: int = 0) -> dict[tuple[int, ...], tuple[Any, 
 
 def in_flight(search: Search) -> int:
     """All marks of all trees, and batches that are out."""
-    forest = search._forest
+    forest = search.engine.forest
     return sum(forest.num_in_flight(tree) for tree in range(forest.num_trees)) + forest.num_batches_out
 
 

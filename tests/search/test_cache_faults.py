@@ -190,7 +190,7 @@ def test_a_good_answer_is_used_after_a_broken_one():
     assert cache.stats.entries == cache.stats.insertions == 0
     search.run(CONNECT4.initial_state())
     assert search.stats.nn_positions == 1 and cache.stats.entries == 1
-    assert search._forest.node(0, []).value == HashEvaluator(1).evaluate(CONNECT4.observe(search.states[0])[None])[1][0]
+    assert search.node().value == HashEvaluator(1).evaluate(CONNECT4.observe(search.states[0])[None])[1][0]
     search.run(CONNECT4.initial_state())
     assert search.stats.nn_positions == 0
 

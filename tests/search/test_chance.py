@@ -64,14 +64,14 @@ def test_a_die_is_fair_in_the_tree():
     game = make_game("pig")
     search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=60_000, leaves_per_tree=16, seed=3))
     search.run(game.initial_state())
-    node = search._forest.node(0, [ROLL])
+    node = search.node([ROLL])
     assert node.kind == "chance" and node.to_play == CHANCE
     assert node.actions.tolist() == [1, 2, 3, 4, 5, 6]
     assert node.priors.tolist() == pytest.approx([1 / 6] * 6)
     assert node.edge_visits.sum() == node.visits == 60_000
     assert chi_square(node.edge_visits, [1 / 6] * 6) < most_chi_square(6)
     # And further down: where the second roll of a turn follows the first.
-    below = search._forest.node(0, [ROLL, 5, ROLL])
+    below = search.node([ROLL, 5, ROLL])
     assert below.visits > 1000
     assert chi_square(below.edge_visits, [1 / 6] * 6) < most_chi_square(6)
 
@@ -82,7 +82,7 @@ def test_two_dice_of_backgammon_in_the_tree():
     state, action = before_chance(game, 50, is_forced=True)
     search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=40_000, leaves_per_tree=32, seed=4))
     search.run(state)
-    node = search._forest.node(0, [action])
+    node = search.node([action])
     rolls = [10 * high + low for high in range(1, 7) for low in range(1, high + 1)]
     shares = [1 / 36 if roll % 11 == 0 else 1 / 18 for roll in rolls]
     assert node.kind == "chance"
@@ -97,7 +97,7 @@ def test_drawn_outcomes_come_as_the_game_draws_them():
     game = as_core_game(Lottery(numbers=1000))
     search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=80_000, seed=5))
     search.run(game.initial_state())
-    nodes = [search._forest.node(0, [kind]) for kind in (0, 1)]
+    nodes = [search.node([kind]) for kind in (0, 1)]
     assert sum(node.visits for node in nodes) == 80_000
     for node in nodes:
         assert node.kind == "chance"
@@ -114,7 +114,7 @@ def test_more_than_fifty_thousand_outcomes_of_one_node():
     search = Search(game, UniformEvaluator(), config)
     # With c_puct 0 the first kind that does not always lose is bought for ever.
     kind = search.run(game.initial_state()).best_action
-    node = search._forest.node(0, [kind])
+    node = search.node([kind])
     outcomes = node.actions.tolist()
     assert len(outcomes) > 50_000
     assert outcomes == sorted(set(outcomes))
@@ -125,7 +125,7 @@ def test_more_than_fifty_thousand_outcomes_of_one_node():
     assert node.value_sum == wins - (node.visits - wins)
     assert in_flight(search) == 0
     search.advance(kind)
-    assert search._forest.node(0, []).actions.tolist() == outcomes
+    assert search.node().actions.tolist() == outcomes
     search.advance(outcomes[len(outcomes) // 2])
     assert search.states[0] == game.apply(game.apply(game.initial_state(), kind), outcomes[len(outcomes) // 2])
 
@@ -137,7 +137,7 @@ def test_deals_of_azul_in_the_tree(players: int):
     state, action = before_chance(game, 20)
     search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=3000, leaves_per_tree=8))
     search.run(state)
-    node = search._forest.node(0, [action])
+    node = search.node([action])
     assert node.kind == "chance" and node.visits > 100
     assert len(node.actions) > 0.99 * node.visits
     dealt = game.apply(state, action)
@@ -251,7 +251,7 @@ def test_what_an_evaluators_error_undoes_leaves_no_trace(name: str, call: int, l
     with pytest.raises(EvaluatorError, match="lost"):
         search.run(state)
     assert in_flight(search) == 0
-    num_done = search._forest.node(0, []).visits - 1
+    num_done = search.node().visits - 1
     reference = FullReference(game, HashEvaluator(1), config.replace(num_simulations=num_done))
     reference.run(state)
     search.run(num_simulations=25)
@@ -348,7 +348,7 @@ def test_an_outcome_that_a_games_own_class_takes_but_does_not_list():
         with pytest.raises(IllegalMoveError, match="outcome 7"):
             search.advance(moves)
         assert kept(search) == tree
-        roots = [search._forest.node(number, []).kind for number in (0, 1)]
+        roots = [search.node(tree=number).kind for number in (0, 1)]
         assert roots == ["chance", "chance"]
 
 

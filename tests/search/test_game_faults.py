@@ -122,8 +122,8 @@ def check_fault(method: str, fault: Any, message: str, engine: str) -> GameError
     for tree in range(3):
         check_invariants(search, tree)
         undisturbed = fault_search(game_for(method), method, engine)
-        undisturbed.run(ROOTS, num_simulations=max(search._forest.node(tree, []).visits - 1, 0))
-        if search._forest.node(tree, []).visits:
+        undisturbed.run(ROOTS, num_simulations=max(search.node(tree=tree).visits - 1, 0))
+        if search.node(tree=tree).visits:
             assert_same_counts(search, undisturbed, tree)
     game.faults.clear()
     results = search.run()

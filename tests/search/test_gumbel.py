@@ -98,7 +98,7 @@ def test_reused_visits_are_not_counted_against_the_schedule():
     search = Search(game, HashEvaluator(5), SearchConfig(root="gumbel", num_simulations=64, gumbel_considered=4))
     first = search.run(game.initial_state())
     search.advance(first.best_action)
-    kept = search._forest.node(0, []).edge_visits  # pyright: ignore[reportOptionalMemberAccess]
+    kept = search.node().edge_visits  # pyright: ignore[reportOptionalMemberAccess]
     second = search.run()
     new = second.visits - kept
     assert new.sum() == 64 and kept.sum() > 0

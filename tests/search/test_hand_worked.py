@@ -66,7 +66,7 @@ def test_priors_alone_share_out_the_visits(engine: str):
     result = search.run(GAME.initial_state(), num_simulations=5)
     assert result.visits.tolist() == [3, 1, 1]
     # N(s) = 1 + 5, although the root was reached by five simulations: its own evaluation counts once.
-    assert search._forest.node(0, []).visits == 6
+    assert search.node().visits == 6
 
 
 def test_a_value_pulls_visits_to_its_move():
@@ -83,7 +83,7 @@ def test_a_value_pulls_visits_to_its_move():
     values = {(0,): 0.8, (1,): -0.4, (1, 0): 0.2, (1, 1): 0.2}
     search = search_of(values, leaves_per_tree=1)
     assert moves_chosen(search, 4) == "abbb"
-    root, below = search._forest.node(0, []), search._forest.node(0, [1])
+    root, below = search.node(), search.node([1])
     assert root.edge_visits.tolist() == [1, 3, 0]
     assert root.edge_value_sums.tolist() == pytest.approx([-0.8, 0.8, 0.0])
     assert below.edge_visits.tolist() == [1, 1, 0]
@@ -138,11 +138,11 @@ def test_pending_visits():
     """
     search, rows = first_rounds(3, in_flight="visits")
     assert rows == [2]
-    root = search._forest.node(0, [])
+    root = search.node()
     assert root.edge_visits.tolist() == [2, 1, 0]
     assert root.edge_value_sums.tolist() == pytest.approx([1.2, 0.0, 0.0])
     assert root.visits == 4
-    assert search._forest.node(0, [0]).visits == 1
+    assert search.node([0]).visits == 1
     assert search.stats.collisions == 1
     assert search.run(num_simulations=3).visits.tolist() == [5, 1, 0]
 
@@ -155,9 +155,9 @@ def test_pending_visits_skipped():
     """
     search, rows = first_rounds(3, in_flight="visits", on_collision="skip")
     assert rows == [2, 1]
-    root = search._forest.node(0, [])
+    root = search.node()
     assert root.edge_visits.tolist() == [2, 1, 0]
-    assert search._forest.node(0, [0]).visits == 2
+    assert search.node([0]).visits == 2
     assert search.stats.collisions == 1
     assert search.stats.simulations == 3
 
@@ -175,7 +175,7 @@ def test_virtual_loss():
     """
     search, rows = first_rounds(3, in_flight="loss")
     assert rows == [3]
-    assert search._forest.node(0, []).edge_visits.tolist() == [1, 1, 1]
+    assert search.node().edge_visits.tolist() == [1, 1, 1]
     assert search.run(num_simulations=3).visits.tolist() == [2, 2, 2]
     assert search.stats.collisions == 0
 
@@ -188,7 +188,7 @@ def test_a_smaller_virtual_loss():
     """
     search, rows = first_rounds(3, in_flight="loss", virtual_loss=0.05)
     assert rows == [2]
-    assert search._forest.node(0, []).edge_visits.tolist() == [2, 1, 0]
+    assert search.node().edge_visits.tolist() == [2, 1, 0]
 
 
 def test_dilution():
@@ -204,7 +204,7 @@ def test_dilution():
     """
     search, rows = first_rounds(3, in_flight="dilute", first_play=0.4)
     assert rows == [3]
-    assert search._forest.node(0, []).edge_visits.tolist() == [1, 1, 1]
+    assert search.node().edge_visits.tolist() == [1, 1, 1]
     assert search.run(num_simulations=3).visits.tolist() == [4, 1, 1]
 
 
@@ -216,7 +216,7 @@ def test_pending_visits_do_not_dilute():
     """
     search, rows = first_rounds(3, in_flight="visits", first_play=0.4)
     assert rows == [2]
-    assert search._forest.node(0, []).edge_visits.tolist() == [2, 1, 0]
+    assert search.node().edge_visits.tolist() == [2, 1, 0]
 
 
 # --- Moves never tried -------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_backup_over_a_pass(engine: str):
     search = Search(game, evaluators.from_function(fn), SearchConfig(engine=engine, leaves_per_tree=1))
 
     def sums() -> list[float]:
-        nodes = [search._forest.node(0, [g7, g2, h1][:depth]) for depth in range(3)]
+        nodes = [search.node([g7, g2, h1][:depth]) for depth in range(3)]
         return [float(node.edge_value_sums[0]) for node in nodes if node is not None and node.kind == "expanded"]
 
     search.run(state, num_simulations=1)
@@ -344,8 +344,8 @@ def test_max_depth_backs_up_the_stored_value_again():
     search = search_of(GOOD_A, c_puct=0.0, leaves_per_tree=1, max_depth=1, num_simulations=5)
     result = search.run(GAME.initial_state())
     assert result.visits.tolist() == [5, 0, 0]
-    assert search._forest.node(0, []).edge_value_sums[0] == pytest.approx(3.0)
-    assert search._forest.node(0, [0]).visits == 1
+    assert search.node().edge_value_sums[0] == pytest.approx(3.0)
+    assert search.node([0]).visits == 1
     assert result.stats.nn_positions == 2
     assert result.stats.max_depth == 1
 

@@ -82,13 +82,13 @@ def test_one_evaluation_for_every_expanded_node(game_name: str, engine: str):
             int(node.edge_visits[edge])
             for path, node in walk(search, tree).items()
             for edge, action in enumerate(node.actions.tolist())
-            if (child := search._forest.node(tree, [*path, action])) is not None and child.kind == "over"
+            if (child := search.node([*path, action], tree=tree)) is not None and child.kind == "over"
         )
-        simulations += search._forest.node(tree, []).visits - 1
+        simulations += search.node(tree=tree).visits - 1
     asked = [row for call in recorder.calls for row in call]
     assert sorted(asked) == sorted(expected)
     stats = search.stats
-    assert stats.nn_positions == len(expected) == search._forest.totals(np.arange(12, dtype=np.int32))["expanded"]
+    assert stats.nn_positions == len(expected) == search.engine.forest.totals(np.arange(12, dtype=np.int32))["expanded"]
     assert stats.nn_batches == len(recorder.calls)
     assert stats.terminal_hits == terminals > 0
     assert stats.simulations == simulations == 12 * 61
@@ -213,7 +213,7 @@ def test_going_on_after_an_error_grows_the_same_tree(engine: str, call: int):
     search = Search(game, Recorder(HashEvaluator(1), failing_at(call, Trouble())), config)
     with pytest.raises(EvaluatorError):
         search.run(positions[0])
-    done = max(search._forest.node(0, []).visits - 1, 0)
+    done = max(search.node().visits - 1, 0)
     search.run(num_simulations=48 - done)
     assert snapshot(search) == snapshot(undisturbed)
 
@@ -237,7 +237,7 @@ def test_nan_leaves_nothing_in_flight(engine: str):
     assert in_flight(search) == 0
     for tree in range(4):
         check_invariants(search, tree)
-    before = [search._forest.node(tree, []).visits for tree in range(4)]
+    before = [search.node(tree=tree).visits for tree in range(4)]
     results = search.run()
     # A tree whose root was not evaluated has N(s) = 0; its evaluation makes it 1.
     assert [int(result.visits.sum()) for result in results] == [max(visits, 1) - 1 + 30 for visits in before]
@@ -299,7 +299,7 @@ def test_stop_from_the_evaluator(engine: str):
     results = search.run(positions)
     assert results[0].stats.stopped_by == "stop"
     assert in_flight(search) == 0
-    assert results[0].stats.nn_positions == search._forest.totals(np.arange(3, dtype=np.int32))["expanded"]
+    assert results[0].stats.nn_positions == search.engine.forest.totals(np.arange(3, dtype=np.int32))["expanded"]
     assert 0 < results[0].stats.simulations < 1500
     assert search.run(num_simulations=10)[2].stats.stopped_by == "budget"
 
@@ -342,7 +342,7 @@ def test_leaving_a_stream_with_batches_out():
     search = Search(game, evaluator, config)
     stream = search.stream(positions, interval_s=0.0)
     next(stream)
-    assert search._forest.num_batches_out > 0, "this test is about batches that are out"
+    assert search.engine.forest.num_batches_out > 0, "this test is about batches that are out"
     stream.close()
     assert in_flight(search) == 0
     assert all(result.visits.sum() >= 20 for result in search.run(num_simulations=20))

@@ -154,10 +154,10 @@ def test_an_evaluation_begins_with_the_player_to_move():
     assert result.values.tolist() == [-0.25, -0.125, 0.375]
     assert result.value == -0.125
     assert result.q.tolist() == [-0.75, 0.0, 0.0], "what the next position is worth to player 1, who moved there"
-    root = search._forest.node(0, [])
+    root = search.node()
     assert root.player_value_sums == [-0.5, -0.25, 0.75]
     assert root.edge_value_sums.tolist() == [-0.75, 0.0, 0.0]
-    below = search._forest.node(0, [0])
+    below = search.node([0])
     assert (below.to_play, below.value, below.value_sum) == (2, 0.5, 0.5)
     assert below.player_value_sums == [0.25, -0.75, 0.5]
 

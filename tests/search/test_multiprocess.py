@@ -201,7 +201,8 @@ def test_one_root_on_many_trees() -> None:
         want = plain.run(states)
         assert [int(result.visits.sum()) for result in want] == [101, 101]
         assert want[0].stats.num_trees == 8
-        visits, _, qs, _ = plain._forest.roots(plain._trees)
+        roots = plain.engine.roots()
+        visits, qs = roots.visits, roots.qs
         assert (want[1].visits == visits[4:].sum(axis=0)).all()
         assert len({row.tobytes() for row in visits[:4]}) > 1  # noise of their own
         total = (qs[:4].astype(np.float64) * visits[:4]).sum(axis=0)

@@ -104,7 +104,7 @@ def drill(num_searches: int, seed: int) -> tuple[int, int, int, float]:
             slowest_s = max(slowest_s, time.monotonic() - start)
             for kill in kills:
                 kill.join()
-            assert search._forest is None or in_flight(search) == 0  # None: it was never planted
+            assert search.node() is None or in_flight(search) == 0  # None: it was never planted
     assert num_exact > num_failed and num_restarts > 0
     return num_searches, num_exact, num_failed, slowest_s
 
@@ -315,7 +315,7 @@ if __name__ == "__main__":
             sys.exit(7)
         search.run(states, num_simulations=10_000_000)
     except KeyboardInterrupt:
-        print("interrupted", search._forest.num_batches_out, flush=True)
+        print("interrupted", search.engine.forest.num_batches_out, flush=True)
         result = search.run(states, num_simulations=3)
         print("goes on", int(result[0].visits.sum()), flush=True)
 """

@@ -12,7 +12,7 @@ from windrow import ConfigError, Search, SearchConfig, make_game
 from windrow.errors import MissingExtraError
 from windrow.evaluators import UniformEvaluator
 from windrow.inference.ray_opening import as_maker
-from windrow.search.plan import make_plan
+from windrow.search.engines.ray import pace_for
 
 GAME = make_game("connect4")
 
@@ -40,9 +40,9 @@ GAME = make_game("connect4")
         ({}, 100_000, 4096, 2, False),
     ],
 )
-def test_plan(settings: dict[str, Any], num_trees: int, batch_size: int, num_batches: int, overlaps: bool) -> None:
-    plan = make_plan(SearchConfig(engine="ray", **settings), num_trees=num_trees, evaluator_pipeline=2)
-    assert (plan.batch_size, plan.pipeline, plan.overlaps) == (batch_size, num_batches, overlaps)
+def test_pace(settings: dict[str, Any], num_trees: int, batch_size: int, num_batches: int, overlaps: bool) -> None:
+    pace = pace_for(SearchConfig(engine="ray", **settings), num_trees, evaluator_pipeline=2)
+    assert (pace.batch_size, pace.num_batches, pace.overlaps) == (batch_size, num_batches, overlaps)
 
 
 @pytest.mark.parametrize(

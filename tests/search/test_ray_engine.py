@@ -241,15 +241,15 @@ def test_what_cannot_be_asked(game: Any, evaluator: Any, match: str) -> None:
 def test_its_own_actors_end_with_it() -> None:
     search = Search(GAME, HashEvaluator(3), ray_config(num_actors=2))
     search.run(GAME.initial_state())
-    assert search._fleet is not None
-    processes = pids(search._fleet)
+    assert search.engine.fleet is not None
+    processes = pids(search.engine.fleet)
     search.close()
     search.close()
     wait_until(lambda: not any(map(is_running, processes)), "an actor is left")
     # And with whoever is forgotten.
     search = Search(GAME, HashEvaluator(3), ray_config())
-    assert search._fleet is not None
-    processes = pids(search._fleet)
+    assert search.engine.fleet is not None
+    processes = pids(search.engine.fleet)
     del search
     wait_until(lambda: not any(map(is_running, processes)), "an actor is left")
 
@@ -305,7 +305,7 @@ def test_an_evaluator_that_fails(tmp_path: Path, file: str, match: str) -> None:
             assert in_flight(search) == 0
             check_invariants(search)
             (tmp_path / file).unlink()
-            before = int(search._forest.roots(search._trees)[0].sum())
+            before = int(search.engine.roots().visits.sum())
             assert 0 < before < 400
             assert int(search.run(num_simulations=100).visits.sum()) == before + 100
             assert in_flight(search) == 0
@@ -324,7 +324,7 @@ def test_an_interrupt(tmp_path: Path) -> None:
             timer.join()
             assert in_flight(search) == 0
             check_invariants(search)
-            before = int(search._forest.roots(search._trees)[0].sum())
+            before = int(search.engine.roots().visits.sum())
             assert int(search.run(num_simulations=50).visits.sum()) == before + 50
             assert in_flight(search) == 0
 

@@ -101,11 +101,11 @@ def test_the_principal_variation_is_the_most_visited_line():
     result = search.run(GAME.initial_state())
     path: list[int] = []
     for action in result.principal_variation:
-        node = search._forest.node(0, path)
+        node = search.node(path)
         assert action == node.actions[np.argmax(node.edge_visits)]
         path.append(action)
     assert len(path) > 2
-    end = search._forest.node(0, path)
+    end = search.node(path)
     assert end.kind == "over" or not end.edge_visits.any()
     assert result.principal_variation[0] == result.best_action
 
@@ -113,7 +113,7 @@ def test_the_principal_variation_is_the_most_visited_line():
 def test_the_value_is_the_mean_of_the_root():
     search = Search(GAME, HashEvaluator(4), SearchConfig(num_simulations=50))
     result = search.run(GAME.initial_state())
-    root = search._forest.node(0, [])
+    root = search.node()
     total = root.value + float((result.q.astype(np.float64) * result.visits).sum())
     assert result.value == pytest.approx(total / 51, abs=1e-6)
 
@@ -326,7 +326,7 @@ def test_stats_are_consistent(engine: str):
     room = {"sequential": 1, "batched": 4, "vectorized": 20}[engine]
     assert stats.batch_fill == pytest.approx(stats.nn_positions / (room * stats.nn_batches))
     assert 0 < stats.batch_fill <= 1
-    totals = search._forest.totals(np.arange(5, dtype=np.int32))
+    totals = search.engine.forest.totals(np.arange(5, dtype=np.int32))
     assert stats.nodes == totals["nodes"] >= stats.nn_positions
     assert stats.bytes == totals["bytes"] > 64 * stats.nodes
     assert 1 <= stats.mean_depth <= stats.max_depth

@@ -7,7 +7,7 @@ import pytest
 
 from windrow import SearchConfig, make_game
 from windrow.search.forest import make_forest
-from windrow.search.plan import make_plan
+from windrow.search.growth import Schedule
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
@@ -16,7 +16,7 @@ def test_nothing_is_known_where_chance_is_to_move(name: str, root: str):
     """Outcomes are no actions: their numbers may be far above those of the actions."""
     game = make_game(name)
     config = SearchConfig(num_simulations=1, root=root)
-    forest = make_forest(game, config, make_plan(config, num_trees=2, evaluator_pipeline=1), 2, None)
+    forest = make_forest(game, config, Schedule(), 2, None)
     trees = np.arange(2, dtype=np.int32)
     start = game.initial_state()
     if name == "pig":

@@ -127,11 +127,11 @@ def test_an_illegal_action_changes_no_tree():
     full = GAME.state_from_moves("111111")
     search = Search(GAME, HashEvaluator(1), SearchConfig(num_simulations=12))
     search.run([GAME.initial_state(), full])
-    before = [search._forest.node(tree, []).actions.tolist() for tree in range(2)], search.states
+    before = [search.node(tree=tree).actions.tolist() for tree in range(2)], search.states
     for actions in ([3, 0], [3, 7], [3, -1]):
         with pytest.raises(IllegalMoveError, match=f"action {actions[1]}"):
             search.advance(actions)
-    assert ([search._forest.node(tree, []).actions.tolist() for tree in range(2)], search.states) == before
+    assert ([search.node(tree=tree).actions.tolist() for tree in range(2)], search.states) == before
     assert [int(result.visits.sum()) for result in search.run(num_simulations=3)] == [15, 15]
 
 

@@ -41,7 +41,7 @@ def test_memory_that_is_used_up_ends_the_search_early(engine: str, on_collision:
     # A move frees memory, and the search goes on with what was freed.
     before = [int(result.visits[result.best_action]) for result in results]
     search.advance([result.best_action for result in results])
-    assert search._forest.totals(np.arange(2, dtype=np.int32))["bytes"] < stats.bytes
+    assert search.engine.forest.totals(np.arange(2, dtype=np.int32))["bytes"] < stats.bytes
     again = search.run(num_simulations=20)
     assert [int(result.visits.sum()) > visits for result, visits in zip(again, before, strict=True)] == [True, True]
     assert again[0].stats.bytes <= limit

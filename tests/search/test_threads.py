@@ -165,7 +165,7 @@ def test_close_from_another_thread_ends_the_run() -> None:
     search.close()
     thread.join(60)
     assert not thread.is_alive() and results[0].stats.stopped_by == "stop"
-    assert search._forest is None
+    assert not search.is_planted
     with pytest.raises(SearchError, match="closed"):
         search.run(STATES[0][0])
 

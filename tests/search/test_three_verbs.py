@@ -20,7 +20,7 @@ def verbs(num_trees: int = 1, **settings: Any) -> tuple[Any, Any, Any]:
     config = SearchConfig(engine="vectorized", num_simulations=100, **settings)
     search = Search(game, HashEvaluator(1), config)
     search.run([game.initial_state()] * num_trees)
-    forest = search._forest
+    forest = search.engine.forest
     forest.begin(1000, 1, 0, num_trees)
     return search, HashEvaluator(1).bind(game), np.empty((64, 2 * 6 * 7), np.float32)
 
@@ -34,7 +34,7 @@ def answer(evaluator: Any, rows: Any, batch: Any) -> Any:
 def test_overlapping_batches_of_one_tree(order: list[int], cancelled: int | None):
     """Three batches of one tree out at once, returned in any order, one of them perhaps never: no mark is left."""
     search, evaluator, _ = verbs(leaves_per_tree=4, on_collision="share")
-    forest = search._forest
+    forest = search.engine.forest
     buffers = [np.empty((8, 84), np.float32) for _ in range(3)]
     batches = [forest.select(buffer, 4, 0, 1, overlap=True) for buffer in buffers]
     assert all(batch.num_rows > 0 for batch in batches)
@@ -53,7 +53,7 @@ def test_overlapping_batches_of_one_tree(order: list[int], cancelled: int | None
 
 def test_a_tree_takes_part_in_one_batch_at_a_time_unless_asked():
     search, evaluator, rows = verbs(leaves_per_tree=4, on_collision="share")
-    forest = search._forest
+    forest = search.engine.forest
     first = forest.select(rows, 4, 0, 1)
     second = forest.select(np.empty_like(rows), 4, 0, 1)
     assert first.num_rows > 0
@@ -64,7 +64,7 @@ def test_a_tree_takes_part_in_one_batch_at_a_time_unless_asked():
 
 def test_a_batch_is_completed_once():
     search, evaluator, rows = verbs(leaves_per_tree=4, on_collision="share")
-    forest = search._forest
+    forest = search.engine.forest
     batch = forest.select(rows, 4, 0, 1)
     logits, values = answer(evaluator, rows, batch)
     forest.complete(batch, logits, values)
@@ -80,7 +80,7 @@ def test_a_batch_is_completed_once():
 
 def test_a_tree_with_leaves_out_cannot_be_changed():
     search, _, rows = verbs(leaves_per_tree=4, on_collision="share")
-    forest = search._forest
+    forest = search.engine.forest
     batch = forest.select(rows, 4, 0, 1)
     state = search.game.initial_state().data
     for change in (lambda: forest.advance(0, 3), lambda: forest.reset(0, state), lambda: forest.begin(5, 0, 0, 1)):

@@ -137,7 +137,7 @@ def test_nodes_are_found_beyond_dice() -> None:
             search.run([game.initial_state()])
         num_found = 0
         for path in ([0, die, *rest] for die in range(-1, 9) for rest in ([], [1], [2])):
-            found, wanted = ours._forest.node(0, path), theirs._forest.node(0, path)
+            found, wanted = ours.node(path), theirs.node(path)
             assert (found is None) == (wanted is None), path
             if wanted is not None and wanted.kind == "expanded":
                 num_found += 1
@@ -146,8 +146,8 @@ def test_nodes_are_found_beyond_dice() -> None:
                 for name in ("actions", "priors", "edge_visits", "edge_value_sums"):
                     assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), path
         assert num_found > 6
-        ours._forest.plant(ours._forest._roots)
-        assert ours._forest.node(0, []) is None  # the old tree is no more
+        ours.engine.plant(ours.states)
+        assert ours.node() is None  # the old tree is no more
 
 
 @pytest.mark.parametrize("name", sorted(GAMES))
@@ -242,11 +242,15 @@ def test_a_budget_that_is_refused_costs_nothing() -> None:
     ("settings", "more", "words"),
     [
         ({"time_limit_s": 1.0}, {}, "set num_simulations"),
-        ({"trees_per_root": 2, "dirichlet_fraction": 0.1}, {}, "one tree per root"),
-        ({"random_key": "position"}, {}, "draws by tree"),
+        ({"trees_per_root": 2, "dirichlet_fraction": 0.1}, {}, "no trees_per_root=2: set trees_per_root=1"),
+        ({"random_key": "position"}, {}, "no random_key='position': set random_key='tree'"),
         ({"cache_memory": 1 << 20}, {}, "no prediction cache"),
         ({}, {"cache": PredictionCache(1 << 20)}, "no prediction cache"),
-        ({"leaves_per_tree": 4, "on_collision": "skip"}, {}, "lock-step"),
+        (
+            {"leaves_per_tree": 4, "on_collision": "skip"},
+            {},
+            "no on_collision='skip' .*: set on_collision='share'",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(settings: dict[str, Any], more: dict[str, Any], words: str) -> None:

@@ -86,7 +86,10 @@ def test_memory_of_what_is_in_flight():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"on_collision": "skip"}, 'use "share"'), ({"root": "gumbel"}, "Gumbel root has one leaf in flight")],
+    [
+        ({"on_collision": "skip"}, "set on_collision='share'"),
+        ({"root": "gumbel"}, "no Gumbel root with leaves"),
+    ],
 )
 def test_what_is_refused(settings: dict[str, Any], message: str):
     config = SearchConfig(**{"on_collision": "share", "leaves_per_tree": 4, **settings})

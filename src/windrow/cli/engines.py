@@ -33,6 +33,7 @@ from windrow.evaluators.positions import random_positions
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 from windrow.search import Search
+from windrow.search.engines import find_engine
 from windrow.tune.network import different_positions, network_rate
 from windrow.tune.tensor import open_tensor
 
@@ -108,8 +109,9 @@ def engines(
     with progress_bar("measuring", len(names) * (1 + repeats)) as bar, _closing() as closers:
         for index, name in enumerate(names):
             bar.update(index, note=f"{name}: first search")
-            config = base if name == "tensor" else search_config(None, base, engine=name)
-            make = _tensor_runner if name == "tensor" else _host_runner
+            is_on_device = find_engine(name).capabilities.evaluator == "device"
+            config = base if is_on_device else search_config(None, base, engine=name)
+            make = _tensor_runner if is_on_device else _host_runner
             try:
                 runners[name] = make(rules, module, config, trees, backend, closers)
             except WindrowError as error:
@@ -186,7 +188,7 @@ def _host_runner(
     closers += [evaluator.close, search.close]
     states = different_positions(game, trees)
     stats = search.run(states, num_simulations=1)[0].stats
-    has_all = stats.engine in ("vectorized", "multiprocess")
+    has_all = find_engine(stats.engine).capabilities.batches_trees
     places = stats.num_trees * stats.leaves_per_tree if has_all else stats.leaves_per_tree
     batch = min(max(1, places // stats.pipeline), config.max_batch or places)
     observations = random_positions(game, min(batch, 256)).repeat(batch)

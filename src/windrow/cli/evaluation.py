@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from windrow.engine_registry import AUTO
 from windrow.errors import ConfigError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame
-from windrow.games.spelling import explain_unknown
 from windrow.play.specs import parse_spec
+from windrow.search.engines import find_engine
+from windrow.spelling import explain_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def make_evaluator(
     backend: str = "auto",
     batch: int = 64,
     has_new_network: bool = False,
-    engine: str = "auto",
+    engine: str = AUTO,
 ) -> NamedEvaluator:
     """The evaluator that `text` names.
 
@@ -44,7 +46,7 @@ def make_evaluator(
         batch: rows in a typical call.
         has_new_network: whether `resnet`, a network with random weights of which only the speed means something, is
             welcome; its size is written `resnet:64x5`, channels and blocks.
-        engine: what will call it; the tensor engine takes a module, not a backend.
+        engine: what will call it; one with its trees on a device takes a module, not a backend.
     """
     spec = parse_spec(text)
     if spec.name == "uniform" and not spec.words and not spec.settings:
@@ -66,7 +68,7 @@ def make_evaluator(
         raise ConfigError(f"there is no evaluator {text!r}. {known} Or give the path of a checkpoint.")
     from windrow.nets import fold
 
-    if engine == "tensor":
+    if find_engine(engine).capabilities.evaluator == "device":
         from windrow.evaluators.torch import TorchEvaluator
 
         module = TorchEvaluator(fold(network))

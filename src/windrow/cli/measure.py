@@ -14,6 +14,7 @@ from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
 from windrow.games.core_game import CoreGame, State
 from windrow.search import Search, SearchStats
+from windrow.search.engines import find_engine
 from windrow.tune.network import network_rate
 
 _NUM_BARS = 10
@@ -167,7 +168,7 @@ def profile_search(
     with Search(game, recorder, config) as search:
         stats = search.run(list(states), num_simulations=min(8, config.num_simulations or 8))[0].stats
         recorder.rows.clear()
-        has_all_trees = stats.engine in ("vectorized", "multiprocess")
+        has_all_trees = find_engine(stats.engine).capabilities.batches_trees
         places = stats.num_trees * stats.leaves_per_tree if has_all_trees else stats.leaves_per_tree
         places = max(1, -(-places // stats.pipeline))
         places = min(places, config.max_batch or places)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from windrow.cli.output import reserve_stdout
-from windrow.config import EngineName, SearchConfig
+from windrow.config import SearchConfig
+from windrow.engine_registry import engine_names
 from windrow.errors import UnknownKeyError
 from windrow.games.registry import game_names
-from windrow.games.spelling import explain_unknown
 from windrow.play.players import PLAYER_KINDS
 from windrow.play.specs import parse_settings
 from windrow.settings import Settings, read_section
+from windrow.spelling import explain_unknown
 
 
 def examples(*lines: str) -> str:
@@ -48,7 +49,7 @@ def complete_evaluator(incomplete: str) -> list[str]:
 
 def complete_engine(incomplete: str) -> list[str]:
     """Names of engines."""
-    return [name for name in get_args(EngineName) if name.startswith(incomplete)]
+    return [name for name in engine_names() if name.startswith(incomplete)]
 
 
 def complete_setting(incomplete: str) -> list[str]:
@@ -74,16 +75,13 @@ def _paths(incomplete: str) -> Iterator[str]:
 # --- Options ------------------------------------------------------------------------------------------------------
 
 
-def engine_option(*names: str, note: str = "") -> Any:
-    """The option `--engine` of a command that takes these engines; its help lists them, and the note after them."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
-
+def engine_option(note: str = "") -> Any:
+    """The option `--engine`; its help lists the engines, and the note after them."""
+    *names, last = engine_names()
     return typer.Option(
         "--engine",
-        help=f"{', '.join(names[:-1])} or {names[-1]}{note}.",
-        autocompletion=complete,
+        help=f"{', '.join(names)} or {last}{note}.",
+        autocompletion=complete_engine,
         rich_help_panel="Search",
     )
 

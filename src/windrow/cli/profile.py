@@ -33,6 +33,7 @@ from windrow.errors import ConfigError
 from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchStats
+from windrow.search.engines import find_engine
 from windrow.tune.network import different_positions
 
 _BAR_WIDTH = 30
@@ -59,7 +60,7 @@ def profile(
     sims: SimsOption = 64,
     engine: Annotated[
         str | None,
-        engine_option("auto", "sequential", "batched", "vectorized", "multiprocess", "ray", note="; not tensor"),
+        engine_option("; not tensor"),
     ] = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
@@ -83,13 +84,14 @@ def profile(
         num_threads=threads,
         num_workers=workers,
     )
-    if config.engine == "tensor":
+    able = find_engine(config.engine).capabilities
+    if able.evaluator == "device":
         raise ConfigError(
             "on the device tree and network are one graph, with no stages to time: windrow bench engines --engine "
             "tensor compares it with the network alone. To profile another engine, give --engine vectorized here"
         )
     batch = trees * (config.leaves_per_tree or 1)
-    if config.engine == "ray":
+    if able.evaluator == "actors":
         maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=config.max_batch or batch, has_new_network=True)
         _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
         return

@@ -34,6 +34,7 @@ from windrow.config import SearchConfig
 from windrow.games.chance import pass_chance
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
+from windrow.search.engines import find_engine
 
 _MAX_LINE = 12
 """Moves of a line that are printed; JSON has all."""
@@ -69,7 +70,7 @@ def search(
     ] = None,
     engine: Annotated[
         str | None,
-        engine_option("auto", "sequential", "batched", "vectorized", "multiprocess", "tensor", "ray"),
+        engine_option(),
     ] = None,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
@@ -101,7 +102,7 @@ def search(
         num_workers=workers,
         seed=seed,
     )
-    if config.engine == "ray":
+    if find_engine(config.engine).capabilities.evaluator == "actors":
         maker = EvaluatorMaker(
             rules, evaluator, seed, backend, batch=config.leaves_per_tree or 8, has_new_network=False
         )

@@ -28,6 +28,7 @@ from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
+from windrow.search.engines import find_engine
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +56,7 @@ def selfplay(
     show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
     engine: Annotated[
         str | None,
-        engine_option("auto", "vectorized", "multiprocess", "ray", note="; not tensor"),
+        engine_option("; self-play has many games at once, so not sequential, batched or tensor"),
     ] = None,
     workers: WorkersOption = None,
     actors: ActorsOption = None,
@@ -101,7 +102,8 @@ def selfplay(
     noise = {"gumbel_scale": 1.0} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
     settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
     search = SearchConfig(**settings_of_search)
-    make, cluster = (_make_portable, ray_config) if search.engine == "ray" else (make_evaluator, None)
+    is_elsewhere = find_engine(search.engine).capabilities.evaluator == "actors"
+    make, cluster = (_make_portable, ray_config) if is_elsewhere else (make_evaluator, None)
     named = make(rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True)
     player = SelfPlay(rules, named.evaluator, search, play_config, ray=cluster)
     log = GameLog(out) if out is not None else None

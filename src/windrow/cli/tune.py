@@ -27,6 +27,7 @@ from windrow.cli.train import parse_duration
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
+from windrow.search.engines import find_engine
 from windrow.tune import Measured, Price, Tuning, tune
 from windrow.tune.config_file import check_config_path
 
@@ -119,7 +120,7 @@ def tune_command(
 
 def _takers(engine: str) -> str:
     """Which commands take the file of a choice."""
-    if engine == "tensor":
+    if find_engine(engine).capabilities.evaluator == "device":
         return "give it to search or train as --config; selfplay and profile have no tensor engine."
     return "give it to search, selfplay, profile or train as --config."
 

@@ -58,7 +58,7 @@ from windrow.games.compiled_functions import compile_functions
 from windrow.games.compiled_rules import Replay, check_class, read_facts, read_symmetries
 from windrow.games.core_game import State
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 _MANY_OUTCOMES = 2048
 """Outcomes that are looked through for a name."""

@@ -20,7 +20,7 @@ from windrow.errors import GameError, UnknownKeyError
 from windrow.games.byte_game import ByteGame
 from windrow.games.core_game import State
 from windrow.games.protocol import Symmetry
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 
 class NativeGame(ByteGame):

@@ -33,7 +33,7 @@ import numpy as np
 from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError, how_to_install
 from windrow.games.openspiel_names import ActionNames
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 PREFIX = "openspiel:"
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from windrow.errors import GameError, MissingExtraError, how_to_install
 from windrow.games.protocol import TERMINAL, FloatArray, Shape
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 PREFIX = "pettingzoo:"
 

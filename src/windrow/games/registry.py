@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import GameError
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 if TYPE_CHECKING:
     from windrow.games.core_game import CoreGame

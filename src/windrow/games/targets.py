@@ -12,7 +12,7 @@ from typing import Any
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame
 from windrow.games.python_game import PythonGame
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 
 def load_target(target: str, options: Mapping[str, Any]) -> CoreGame:

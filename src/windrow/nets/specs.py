@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import ConfigError
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 if TYPE_CHECKING:
     from torch import Tensor

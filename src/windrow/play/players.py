@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from windrow.config import SearchConfig
+from windrow.engine_registry import AUTO
 from windrow.errors import CheckpointError, ConfigError, UnknownKeyError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
-from windrow.games.spelling import explain_unknown
 from windrow.play.specs import Spec, parse_spec
 from windrow.search import Search, SearchResult
+from windrow.search.engines import find_engine
+from windrow.spelling import explain_unknown
 
 PLAYER_KINDS = ("random", "rollout", "uniform", "solver")
 """What a spec may begin with, beside the path of a checkpoint."""
@@ -84,8 +86,7 @@ class SearchPlayer:
     Args:
         game: what it plays; with an object of your own class, `choose` takes its states as they are.
         evaluator: priors and values.
-        config: how to search. Its engine "auto" is taken as "vectorized": all positions together, one leaf of each at a
-            time, which costs no strength.
+        config: how to search. With the engine "auto" one leaf of each position is in flight, which costs no strength.
         name: what it is called in the tables and records of matches.
         temperature: of the first moves of a game, which are then drawn from the visits to the power of 1/temperature.
             0 always plays the best.
@@ -104,9 +105,10 @@ class SearchPlayer:
         temperature_plies: int = 8,
         owns_evaluator: bool = False,
     ) -> None:
-        if config.engine == "auto":
-            config = config.replace(engine="vectorized")
-        if config.engine != "multiprocess":
+        if config.engine == AUTO and config.leaves_per_tree is None:
+            config = config.replace(leaves_per_tree=1)
+        able = find_engine(config.engine).capabilities
+        if able.asks_game_here and "position" in able.random_keys:
             config = config.replace(random_key="position")  # what it answers depends on nothing else
         self.game, self.name, self.config = as_core_game(game), name, config
         self._temperature, self._temperature_plies = temperature, temperature_plies

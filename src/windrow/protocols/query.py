@@ -11,8 +11,8 @@ from windrow.config import SearchConfig
 from windrow.errors import ConfigError, WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
-from windrow.games.spelling import explain_unknown
 from windrow.protocols.scheduler import check_config
+from windrow.spelling import explain_unknown
 
 Id: TypeAlias = "str | int"
 

@@ -23,12 +23,15 @@ import numpy as np
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.engine_registry import AUTO
 from windrow.errors import ConfigError, WindrowError
 from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.core_game import CoreGame, State
 from windrow.inference.port import EvaluatorPort
+from windrow.search.engines import find_engine
+from windrow.search.engines.batched import leaves_of_one_tree
 from windrow.search.forest import make_forest, memory_for_trees, raise_in_words
-from windrow.search.plan import Plan, make_plan
+from windrow.search.growth import Schedule
 
 _NO_LIMIT = 2**31 - 2
 _MAX_BATCH = 1024
@@ -325,10 +328,10 @@ class Scheduler:
         if sum(other.num_touched for other in self._groves.values()) >= self.num_trees:
             return None
         if grove is None:
-            plan = Plan("vectorized", "many positions at once", key.leaves_per_tree or 1, 1, 1)
+            schedule = Schedule(leaves_per_tree=key.leaves_per_tree or 1)
             config = key.replace(max_memory=self._max_memory)
-            forest = make_forest(self.game, config, plan, self.num_trees, self.cache)
-            grove = self._groves[key] = Grove(forest, plan.leaves_per_tree)
+            forest = make_forest(self.game, config, schedule, self.num_trees, self.cache)
+            grove = self._groves[key] = Grove(forest, schedule.leaves_per_tree)
         return grove
 
     def _begin(self, grove: Grove, job: Job) -> None:
@@ -363,8 +366,8 @@ def check_config(config: SearchConfig) -> None:
     """Refuse what one search among many cannot have."""
     if config.trees_per_root > 1:
         raise ConfigError("every position has one tree here: set trees_per_root=1")
-    if config.engine == "multiprocess":
-        raise ConfigError('the trees are in this process: set engine="auto"')
+    if not find_engine(config.engine).capabilities.is_private:
+        raise ConfigError(f"the trees are in this process: set engine={AUTO!r}, not {config.engine!r}")
 
 
 def shared_settings(config: SearchConfig) -> SearchConfig:
@@ -372,11 +375,11 @@ def shared_settings(config: SearchConfig) -> SearchConfig:
 
     The leaves in flight are those that a `Search` of one position would have.
     """
-    plan = make_plan(config, num_trees=1, evaluator_pipeline=1)
+    has_many = find_engine(config.engine).capabilities.has_leaves_of_one_tree
     is_gumbel = config.root == "gumbel"
     return config.replace(
-        engine="vectorized",
-        leaves_per_tree=plan.leaves_per_tree,
+        engine=AUTO,
+        leaves_per_tree=leaves_of_one_tree(config) if has_many else config.leaves_per_tree or 1,
         num_simulations=_NO_LIMIT if is_gumbel else None,
         time_limit_s=None if is_gumbel else 0.0,
         max_memory=None,

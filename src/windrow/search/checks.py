@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +21,9 @@ def check_roots(config: SearchConfig, game: CoreGame) -> None:
         )
 
 
-def check_apply(config: SearchConfig, game: CoreGame, state: State) -> None:
-    """Refuse a class that changes its states in place; where workers ask the game, it is not asked here."""
-    if isinstance(game, PythonGame) and config.engine != "multiprocess":
+def check_apply(game: CoreGame, state: State) -> None:
+    """Refuse a class that changes its states in place."""
+    if isinstance(game, PythonGame):
         game.check_apply(state)
 
 
@@ -33,31 +32,6 @@ def check_many(game: CoreGame, states: list[Any]) -> None:
     are_lists = all(isinstance(state, list | State) for state in states)
     if not are_lists and isinstance(game.initial_state().data, list):
         raise GameError(f"states of {game!r} are lists, and a list is many states: write run([state])")
-
-
-def check_multiprocess(evaluator: object, *, takes_states: bool, has_cache: bool) -> None:
-    """Refuse what cannot be shared with worker processes."""
-    if has_cache:
-        raise ConfigError(
-            "a PredictionCache is in the memory of one process: with the multiprocess engine set cache_memory, and "
-            "every worker has one of its own"
-        )
-    if takes_states:
-        try:
-            pickle.dumps(evaluator)
-        except Exception as error:
-            raise ConfigError(
-                f"{evaluator!r} takes states, which do not leave the workers, so it has to go there. But pickling it "
-                f"raised {type(error).__name__}: {error}"
-            ) from error
-
-
-def check_tensor(config: SearchConfig, game: CoreGame, *, has_cache: bool) -> None:
-    """Refuse what the tensor engine has not, before anything is compiled."""
-    from windrow.tensor.forest import check_facade, sibling_of
-
-    check_facade(config, has_cache=has_cache)
-    sibling_of(game)
 
 
 def check_searchable(game: CoreGame, states: Sequence[State]) -> None:

@@ -1,68 +1,122 @@
-"""The three verbs in a loop: select, evaluate, complete.
+"""The contract of an engine: who grows the trees of a `Search`, and where.
 
-Every in-process engine is this loop; they differ in which trees they hand to it, how many leaves a batch holds and how
-many batches are out at once.
+`Search` looks after positions, budgets, limits and results. An engine holds the trees. It is used by one thread at a
+time, in this order:
+
+    engine = SomeEngine(game, evaluator, config, cache)    raises ConfigError for what it cannot do
+    engine.plant(roots)                                    fresh trees, one for each root
+    engine.begin(order)                                    what the next search of all trees is to be
+    for _ in engine.grow(should_stop): ...                 between two steps everything below may be asked
+    engine.roots(), engine.stats()                         what was found, and what it took
+    engine.advance(moves)                                  every root moves, and keeps its subtree
+    engine.close()
+
+After an error or an interrupt in `grow` the trees are as after their last completed batch, with nothing in flight.
+What an engine can do is declared in its `capabilities`: nobody asks for its name.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
-from windrow import _core
-from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket, settle
+import numpy as np
+import numpy.typing as npt
+
+from windrow.capabilities import Capabilities
+from windrow.config import SearchConfig
+from windrow.evaluators.cache import PredictionCache
+from windrow.games.core_game import CoreGame, State
+from windrow.search.stats import SearchStats
 
 
-@dataclass(slots=True)
-class Session:
-    """One search in progress: what an engine works with.
+class Order(NamedTuple):
+    """One search of all B trees."""
 
-    should_stop: asked before every batch; once it says yes no more simulations are selected.
-    """
+    budgets: npt.NDArray[np.int64]
+    """[B] simulations."""
+    keys: npt.NDArray[np.uint32]
+    """[B] with `counts`, what the random numbers of a tree belong to besides the seed."""
+    counts: npt.NDArray[np.uint32]
+    version: int
+    """Of the evaluator's answers, for the cache."""
 
-    forest: _core.Forest
-    port: EvaluatorPort
-    leaves_per_tree: int
-    pipeline: int
-    max_batch: int | None
-    should_stop: Callable[[], bool]
-    num_places: int = 0
-    """Rows that the batches so far had room for."""
 
-    def grow(self, first: int, last: int, *, max_leaves: int, depth: int) -> Generator[None, None, None]:
-        """Grow the trees in [first, last) to the end of their budgets, yielding after every completed batch.
+class Roots(NamedTuple):
+    """What is known of B roots; values and Q are for the player to move."""
 
-        At most `depth` batches of about `max_leaves` rows are out at once. They come back in the order they went out,
-        so that the rows of a batch do not depend on timing. Whatever ends this early, nothing stays in flight.
-        """
-        forest, port = self.forest, self.port
-        idle = port.buffers(depth, num_rows=max(max_leaves, self.leaves_per_tree))
-        out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
-        is_finished = False
-        try:
-            while True:
-                while len(out) < depth:
-                    if self.should_stop():
-                        forest.stop()  # only roots without an evaluation are still selected: every tree has an answer
-                    buffer = idle.pop()
-                    batch = forest.select(buffer.rows if port.reads_observations else None, max_leaves, first, last)
-                    if batch.num_rows == 0:
-                        idle.append(buffer)
-                        break
-                    out.append((batch, buffer, port.submit(forest, batch, buffer)))
-                    self.num_places += max(max_leaves, batch.num_rows)
-                if out:
-                    batch, buffer, ticket = out.popleft()
-                    forest.complete(batch, *port.receive(ticket))
-                    idle.append(buffer)
-                elif not forest.has_work(first, last):
-                    is_finished = True
-                    return
-                yield
-        finally:
-            forest.cancel_all()
-            if not is_finished:
-                port.discard_buffers()
-            for _, _, ticket in out:
-                settle(ticket)
+    visits: npt.NDArray[np.int32]  # [B, A]
+    priors: npt.NDArray[np.float32]  # [B, A]
+    qs: npt.NDArray[np.float32]  # [B, A]
+    values: npt.NDArray[np.float32]  # [B]
+    player_values: npt.NDArray[np.float32] | None  # [B, players], where one value is not enough
+    lines: list[list[int]]  # the most visited line of play of each
+    improved_policies: npt.NDArray[np.float32] | None  # [B, A], of Gumbel roots
+    chosen_actions: npt.NDArray[Any] | None  # [B], of Gumbel roots
+
+
+class Engine(ABC):
+    """Grows the trees of one `Search`."""
+
+    name: str
+    """Of the engine that runs; `stats` repeat it."""
+    reason: str = "as configured"
+    """Why it is this engine."""
+    capabilities: ClassVar[Capabilities]
+
+    @abstractmethod
+    def __init__(
+        self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None
+    ) -> None: ...
+
+    @classmethod
+    def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
+        """The settings that the config leaves open and this engine chooses, for so many trees."""
+        return {}
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """How often the evaluator's weights have changed."""
+
+    @abstractmethod
+    def plant(self, roots: Sequence[State]) -> None:
+        """Plant B fresh trees; B may change."""
+
+    @abstractmethod
+    def advance(self, moves: npt.NDArray[np.int64]) -> None:
+        """Play a move, or an outcome of chance, at every root [B]: all roots move, or after an error none."""
+
+    @property
+    @abstractmethod
+    def num_advances(self) -> int:
+        """How often all roots have moved; right also after an interrupt of `advance`."""
+
+    @abstractmethod
+    def begin(self, order: Order) -> None:
+        """Take an order, and check that it can be carried out; the clock of `stats` starts."""
+
+    @abstractmethod
+    def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
+        """Carry the order out, yielding often; once `should_stop` says yes only roots are still evaluated."""
+
+    @abstractmethod
+    def roots(self) -> Roots:
+        """What is known of the roots now."""
+
+    @abstractmethod
+    def node(self, tree: int, moves: Sequence[int]) -> Any:
+        """The `_core.NodeView`, or what is like it, that moves lead to from a root; None if it was never reached."""
+
+    @abstractmethod
+    def num_in_flight(self, tree: int) -> int:
+        """The sum of all in-flight marks of a tree."""
+
+    @abstractmethod
+    def stats(self) -> SearchStats:
+        """What the present search took so far; `Search` fills in why it ended and its `total_s`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything; may be called more than once."""

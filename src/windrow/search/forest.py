@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import NoReturn, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, GameError
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
 from windrow.memory import spare_memory
-from windrow.search.plan import Plan
+from windrow.search.engine import Roots
+from windrow.search.growth import Schedule
 
 _SHARE_OF_SPARE_MEMORY = 0.75
 _RANGE = "in [-1, 1]"
@@ -27,9 +31,9 @@ class Explaining(Protocol):
 
 
 def make_forest(
-    game: CoreGame, config: SearchConfig, plan: Plan, num_trees: int, cache: PredictionCache | None
+    game: CoreGame, config: SearchConfig, schedule: Schedule, num_trees: int, cache: PredictionCache | None
 ) -> _core.Forest:
-    """An empty forest of `num_trees` trees that searches as `config` and `plan` say."""
+    """An empty forest of `num_trees` trees that searches as `config` and `schedule` say."""
     parent = config.first_play == "parent"
     max_memory = memory_for_trees(config)
     try:
@@ -42,7 +46,7 @@ def make_forest(
             first_play_parent=parent,
             first_play_value=config.first_play_reduction if parent else float(config.first_play),
             share_collisions=config.on_collision == "share",
-            leaves_per_tree=plan.leaves_per_tree,
+            leaves_per_tree=schedule.leaves_per_tree,
             max_depth=config.max_depth or 0,
             dirichlet_alpha=config.dirichlet_alpha,
             dirichlet_fraction=config.dirichlet_fraction,
@@ -51,13 +55,20 @@ def make_forest(
             gumbel_visit_offset=config.gumbel_visit_offset,
             gumbel_value_scale=config.gumbel_value_scale,
             seed=config.seed,
-            num_threads=plan.num_threads,
-            look_out_us=plan.look_out_us,
+            num_threads=schedule.num_threads,
+            look_out_us=schedule.look_out_us,
             max_memory=max_memory,
             cache=cache.native if cache is not None else None,
         )
     except (ValueError, RuntimeError) as error:
         raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
+
+
+def roots_of(forest: _core.Forest, trees: npt.NDArray[np.int32], game: CoreGame, config: SearchConfig) -> Roots:
+    """What a forest knows of the roots of `trees`."""
+    improved, chosen = forest.gumbel_roots(trees) if config.root == "gumbel" else (None, None)
+    by_player = forest.player_values(trees) if game.num_values > 1 else None
+    return Roots(*forest.roots(trees), by_player, forest.lines(trees), improved, chosen)
 
 
 def memory_for_trees(config: SearchConfig) -> int:

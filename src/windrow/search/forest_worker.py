@@ -23,25 +23,24 @@ from windrow.inference.client import InferenceClient
 from windrow.inference.halting import Halted
 from windrow.inference.port import EvaluatorPort
 from windrow.inference.worker_main import Link, describe_error
-from windrow.search.engine import Session
-from windrow.search.forest import make_forest
-from windrow.search.plan import Plan
-from windrow.search.vectorized import run_vectorized
+from windrow.search.engine import Order, Roots
+from windrow.search.forest import make_forest, roots_of
+from windrow.search.growth import Growth, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Task:
     """What a worker is to look after.
 
     config: how to search.
-    plan: what the config left open, as it is for one worker.
+    schedule: how it grows its trees.
     num_trees: how many trees.
     facts: of the channel whose descriptors come along.
     evaluator: one that is to work in the worker itself, pickled; else the channel is asked.
     """
 
     config: SearchConfig
-    plan: Plan
+    schedule: Schedule
     num_trees: int
     facts: ChannelFacts
     evaluator: bytes | None
@@ -55,10 +54,7 @@ class Report:
     """
 
     totals: dict[str, int]
-    roots: tuple[Any, Any, Any, Any]
-    player_values: Any
-    lines: list[list[int]]
-    gumbel_roots: tuple[Any, Any] | None
+    roots: Roots
     seconds: tuple[float, float, float]
     evaluated: tuple[float, int, int]
     cache_bytes: int
@@ -72,7 +68,7 @@ class ForestWorker:
         self._channel: Channel | None = None
         self._client: InferenceClient | None = None
         self._config = SearchConfig()
-        self._session: Session | None = None
+        self._growth: Growth | None = None
         self._cache: PredictionCache | None = None
         self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
         self._before: tuple[Any, ...] = ()
@@ -113,25 +109,23 @@ class ForestWorker:
 
     # --- Orders -----------------------------------------------------------------------------------------------
 
-    def configure(self, assignment: Assignment, fds: list[int]) -> None:
+    def configure(self, task: Task, fds: list[int]) -> None:
         """Have as many trees as that, all of them empty."""
-        self._session = None
+        self._growth = None
         if self._channel is not None:
             self._channel.close()
-        self._channel = Channel.attach(assignment.facts, fds)
-        plan, config = assignment.plan, assignment.config
-        if assignment.evaluator is None:
-            self._client = evaluator = InferenceClient(self._channel, pipeline=plan.pipeline)
+        self._channel = Channel.attach(task.facts, fds)
+        schedule, config = task.schedule, task.config
+        if task.evaluator is None:
+            self._client = evaluator = InferenceClient(self._channel, pipeline=schedule.pipeline)
         else:
-            self._client, evaluator = None, pickle.loads(assignment.evaluator)
+            self._client, evaluator = None, pickle.loads(task.evaluator)
         self._config = config
         self._cache = None if config.cache_memory is None else PredictionCache(config.cache_memory)
         port = EvaluatorPort(self._game, evaluator, max_batch=config.max_batch)
-        forest = make_forest(self._game, config, plan, assignment.num_trees, self._cache)
-        self._trees = np.arange(assignment.num_trees, dtype=np.int32)
-        self._session = Session(
-            forest, port, plan.leaves_per_tree, plan.pipeline, config.max_batch, lambda: bool(self._header[STOP])
-        )
+        forest = make_forest(self._game, config, schedule, task.num_trees, self._cache)
+        self._trees = np.arange(task.num_trees, dtype=np.int32)
+        self._growth = Growth(forest, port, schedule, lambda: bool(self._header[STOP]))
         self._before = self._spent()
 
     def plant(self, rows: Any) -> None:
@@ -142,21 +136,14 @@ class ForestWorker:
         """Move all roots."""
         self._forest.advance_many(self._trees, moves)
 
-    def grow(
-        self,
-        num_simulations: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.uint32],
-        moves: npt.NDArray[np.uint32],
-        explores: npt.NDArray[np.bool_],
-        version: int,
-        seen: int,
-    ) -> Report:
+    def grow(self, order: Order, seen: int) -> Report:
         """Search all trees; `seen` calls for attention were for earlier searches."""
         self._before = self._spent()
-        self._forest.begin_many(self._trees, num_simulations, keys, moves, explores, version)
+        explores = np.ones(len(self._trees), bool)
+        self._forest.begin_many(self._trees, order.budgets, order.keys, order.counts, explores, order.version)
         header = self._header
-        assert self._session is not None
-        with closing(run_vectorized(self._session)) as batches:
+        assert self._growth is not None
+        with closing(self._growth.grow_all()) as batches:
             for _ in batches:
                 if header[ATTENTION] != seen:
                     seen = header[ATTENTION]
@@ -170,10 +157,7 @@ class ForestWorker:
         spent = [new - old for new, old in zip(self._spent(), self._before, strict=True)]
         return Report(
             totals=forest.totals(trees),
-            roots=forest.roots(trees),
-            player_values=forest.player_values(trees) if self._game.num_values > 1 else None,
-            lines=forest.lines(trees),
-            gumbel_roots=forest.gumbel_roots(trees) if self._config.root == "gumbel" else None,
+            roots=roots_of(forest, trees, self._game, self._config),
             seconds=(spent[0], spent[1], spent[2]),
             evaluated=(0.0, 0, 0) if self._client is not None else (spent[3], spent[4], spent[5]),
             cache_bytes=0 if self._cache is None else self._cache.stats.bytes,
@@ -198,8 +182,8 @@ class ForestWorker:
 
     @property
     def _forest(self) -> _core.Forest:
-        assert self._session is not None
-        return self._session.forest
+        assert self._growth is not None
+        return self._growth.forest
 
     @property
     def _header(self) -> memoryview[int]:
@@ -207,9 +191,9 @@ class ForestWorker:
         return self._channel.header
 
     def _spent(self) -> tuple[float, float, float, float, int, int]:
-        assert self._session is not None
-        port = self._session.port
-        return *self._session.forest.seconds(), port.seconds, port.num_batches, port.num_rows
+        assert self._growth is not None
+        port = self._growth.port
+        return *self._growth.forest.seconds(), port.seconds, port.num_batches, port.num_rows
 
     def _describe_fault(self, error: Exception) -> dict[str, Any]:
         """A fault of the game or of an evaluation, as the other process raises it again."""

@@ -7,8 +7,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from windrow.search.engine import Roots
+
 IntArray: TypeAlias = npt.NDArray[np.int32]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+def merge_copies(roots: Roots, copies: int) -> Roots:
+    """What is known of roots that have `copies` neighbouring trees each."""
+    if copies == 1:
+        return roots
+    merged = merge_roots(roots.visits, roots.priors, roots.qs, roots.values, roots.player_values, copies)
+    return Roots(*merged, merge_lines(roots.lines, roots.visits, copies), None, None)
 
 
 def merge_roots(

@@ -8,11 +8,11 @@ heard, such as an interrupt, costs that worker too: half a message cannot be tak
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from time import monotonic
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,26 +29,14 @@ from windrow.inference.port import EvaluatorPort
 from windrow.inference.server import InferenceServer
 from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.worker_process import pack_game
+from windrow.search.engine import Order, Roots
 from windrow.search.forest import memory_for_trees
-from windrow.search.forest_worker import Assignment, Report
-from windrow.search.plan import Plan
-
-IntArray: TypeAlias = npt.NDArray[np.int32]
+from windrow.search.forest_worker import Report, Task
+from windrow.search.growth import Schedule
 
 _HALT_TIMEOUT_S = 3.0
 _TURN_S = 0.02
 _MIN_CACHE = 1 << 14
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """One search of all trees."""
-
-    num_simulations: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.uint32]
-    moves: npt.NDArray[np.uint32]
-    explores: npt.NDArray[np.bool_]
-    version: int
 
 
 def make_pool(
@@ -71,8 +59,9 @@ class RemoteForest:
         pool: the workers; those that are needed are started.
         game: what is played.
         config: how to search.
-        plan: what the config left open.
+        schedule: how a worker grows its trees.
         num_trees: how many trees.
+        num_workers: how many workers, each of which has one tree at least.
         evaluator: one that works in the workers, pickled; None if the pool's server is asked.
     """
 
@@ -81,12 +70,12 @@ class RemoteForest:
         pool: WorkerPool,
         game: CoreGame,
         config: SearchConfig,
-        plan: Plan,
+        schedule: Schedule,
         num_trees: int,
+        num_workers: int,
         evaluator: bytes | None,
     ) -> None:
-        self._pool, self._game, self._config, self._plan = pool, game, config, plan
-        num_workers = plan.num_workers
+        self._pool, self._game, self._config, self._schedule = pool, game, config, schedule
         self.num_trees, self.num_workers = num_trees, num_workers
         self._evaluator = evaluator
         # Neighbours stay together, and no worker has two trees more than another.
@@ -95,7 +84,9 @@ class RemoteForest:
         self._max_memory = memory_for_trees(config)
         self._roots: list[State] = []
         self._moves: list[list[int]] = [[] for _ in range(num_trees)]
-        self._order: _Order | None = None
+        self._order: Order | None = None
+        self.num_advances = 0
+        """How often all roots have moved."""
         self._growing: dict[int, int] = {}  # by worker, the number of the order to grow
         self._reports: dict[int, Report] = {}
         self._is_fresh = False
@@ -123,9 +114,8 @@ class RemoteForest:
         self._is_fresh, self._is_planted, self.num_restarts = False, True, 0
         self._call({index: ("plant", self._rows(index)) for index in range(self.num_workers)})
 
-    def advance_many(self, trees: IntArray, moves: npt.NDArray[np.int64]) -> None:
-        """Move every root; `trees` are all trees, in order."""
-        assert len(trees) == self.num_trees
+    def advance(self, moves: npt.NDArray[np.int64]) -> None:
+        """Move every root."""
         self._is_fresh = False
         self._make_ready()
         try:
@@ -138,20 +128,12 @@ class RemoteForest:
                 self._lose(self._pool.workers[index])
             raise
         self._prepared, self._moves = prepared, after
+        self.num_advances += 1
 
-    def begin_many(
-        self,
-        trees: IntArray,
-        num_simulations: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.uint32],
-        moves: npt.NDArray[np.uint32],
-        explores: npt.NDArray[np.bool_],
-        model_version: int = 0,
-    ) -> None:
-        """Say what the next search is to be, of all trees in order; `grow` carries it out."""
-        assert len(trees) == self.num_trees
+    def begin(self, order: Order) -> None:
+        """Say what the next search is to be; `grow` carries it out."""
         self._fold_spent()
-        self._order, self._is_fresh = _Order(num_simulations, keys, moves, explores, model_version), False
+        self._order, self._is_fresh = order, False
         if not self._is_planted:  # otherwise this goes on with what planting began
             self.num_restarts = 0
         self._is_planted = False
@@ -224,29 +206,22 @@ class RemoteForest:
 
     # --- What is known ----------------------------------------------------------------------------------------
 
-    def totals(self, trees: IntArray) -> dict[str, int]:
-        """What the searches of `trees` did since they began, summed."""
-        parts = self._parts("totals", trees)
+    def totals(self) -> dict[str, int]:
+        """What the searches did since they began, summed over all trees."""
+        parts = [report.totals for report in self._known()]
         merged = {key: sum(part[key] for part in parts) for key in parts[0]}
         return {**merged, "max_depth": max(part["max_depth"] for part in parts)}
 
-    def roots(self, trees: IntArray) -> tuple[Any, Any, Any, Any]:
-        """Visits, priors and Q [trees, A], and mean values [trees]."""
-        visits, priors, qs, values = zip(*self._parts("roots", trees), strict=True)
-        return np.concatenate(visits), np.concatenate(priors), np.concatenate(qs), np.concatenate(values)
-
-    def player_values(self, trees: IntArray) -> Any:
-        """Mean values by player [trees, players]."""
-        return np.concatenate(self._parts("player_values", trees))
-
-    def lines(self, trees: IntArray) -> list[list[int]]:
-        """The most visited line of each tree."""
-        return [line for part in self._parts("lines", trees) for line in part]
-
-    def gumbel_roots(self, trees: IntArray) -> tuple[Any, Any]:
-        """Improved policies [trees, A] and the actions to play [trees]."""
-        policies, actions = zip(*self._parts("gumbel_roots", trees), strict=True)
-        return np.concatenate(policies), np.concatenate(actions)
+    def roots(self) -> Roots:
+        """What is known of all roots."""
+        parts = [report.roots for report in self._known()]
+        lines = [line for part in parts for line in part.lines]
+        joined: dict[str, Any] = {
+            name: None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+            for name in Roots._fields
+            if name != "lines"
+        }
+        return Roots(**joined, lines=lines)
 
     def node(self, tree: int, moves: list[int]) -> Any:
         """The node that `moves` lead to from the root of a tree; None if it was never reached."""
@@ -366,31 +341,30 @@ class RemoteForest:
         self._pool.stop(worker, is_wanted=False)
         # Attention that is called from now on is for this search, whenever the worker begins with it.
         seen = worker.channel.header[ATTENTION]
-        columns = (order.num_simulations, order.keys, order.moves, order.explores)
-        mine = [column[first:last] for column in columns]
+        columns = (order.budgets[first:last], order.keys[first:last], order.counts[first:last])
+        mine = Order(*columns, order.version)
         self._growing[index] = serial = self._pool.next_number()  # known before it can begin
-        self._pool.order(worker, "grow", *mine, order.version, seen, number=serial)
+        self._pool.order(worker, "grow", mine, seen, number=serial)
 
     def _configure(self, index: int) -> int:
         """Tell a worker what it has to look after; the number of the order."""
         first, last = self._ranges[index]
-        count, config, plan = last - first, self._config, self._plan
+        count, config, schedule = last - first, self._config, self._schedule
         worker = self._worker(index)
         # A batch may be one tree larger than its share.
-        num_rows = (count + plan.pipeline) * plan.leaves_per_tree
+        num_rows = (count + schedule.pipeline) * schedule.leaves_per_tree
         channel = self._pool.open_channel(worker, num_rows if self._evaluator is None else 1)
-        assignment = Assignment(
+        task = Task(
             config=config.replace(
-                engine="vectorized",
                 max_memory=max(1, self._max_memory * count // self.num_trees),
                 cache_memory=config.cache_memory and max(_MIN_CACHE, config.cache_memory // self.num_workers),
             ),
-            plan=replace(plan, engine="vectorized", pipeline=min(plan.pipeline, count)),
+            schedule=replace(schedule, pipeline=min(schedule.pipeline, count)),
             num_trees=count,
             facts=channel.facts,
             evaluator=self._evaluator,
         )
-        serial = self._pool.order(worker, "configure", assignment, fds=channel.fds)
+        serial = self._pool.order(worker, "configure", task, fds=channel.fds)
         channel.memory.close_fd()
         return serial
 
@@ -421,17 +395,12 @@ class RemoteForest:
 
     # --- Inside: small things ---------------------------------------------------------------------------------
 
-    def _parts(self, what: str, trees: IntArray) -> list[Any]:
-        """What the workers say about `trees`, which are all or one."""
-        if len(trees) != self.num_trees:
-            (tree,) = trees.tolist()
-            index = self._worker_of(tree)
-            local = np.array([tree - self._ranges[index][0]], np.int32)
-            return [self._call({index: ("ask", what, local)})[index]]
+    def _known(self) -> list[Report]:
+        """What the workers say about their trees."""
         if len(self._reports) < self.num_workers or not (self._is_fresh or self._growing):
             self._reports = self._call({index: ("report",) for index in range(self.num_workers)})
             self._is_fresh = True
-        return [getattr(self._reports[index], what) for index in range(self.num_workers)]
+        return [self._reports[index] for index in range(self.num_workers)]
 
     def _rows(self, index: int) -> Any:
         """The present roots of a worker's trees."""

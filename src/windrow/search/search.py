@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 import os
-import pickle
-import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from operator import index
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast, overload
+from typing import Any, NoReturn, TypeVar, cast, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from windrow import _core
+from windrow import _core, capabilities
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, GameError, SearchError
 from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.games.core_game import State
 from windrow.games.python_game import as_core_game
-from windrow.inference.port import EvaluatorPort
-from windrow.search.accounting import Account
-from windrow.search.checks import (
-    check_apply,
-    check_many,
-    check_multiprocess,
-    check_roots,
-    check_searchable,
-    check_tensor,
-)
-from windrow.search.forest import make_forest, raise_in_words
-from windrow.search.merging import merge_lines, merge_roots
-from windrow.search.plan import Plan, make_plan
+from windrow.search.checks import check_apply, check_many, check_roots, check_searchable
+from windrow.search.engine import Engine, Order
+from windrow.search.engines import find_engine
+from windrow.search.forest import raise_in_words
+from windrow.search.merging import merge_copies
 from windrow.search.result import SearchResult
-from windrow.search.sessions import AnySession, make_session, run_engine
 from windrow.search.stats import SearchStats, StoppedBy
 from windrow.search.turns import Turn, Turns
 
-if TYPE_CHECKING:
-    from windrow.inference.pool import WorkerPool
-    from windrow.inference.ray_client import RayEvaluator
-    from windrow.inference.ray_fleet import InferenceFleet
-    from windrow.search.ray import RaySession
-    from windrow.search.remote_forest import RemoteForest
-    from windrow.tensor.forest import TensorForest
-
-AnyForest: TypeAlias = "_core.Forest | RemoteForest | TensorForest"
-
 _NO_LIMIT = 2**31 - 2
-_SHARING = ("multiprocess", "ray", "tensor")
-"""Engines that work with other processes or with a device, which a fork must leave to the process it comes from."""
+_NO_POSITION = "there is no position yet: run(state) first"
 
 _T = TypeVar("_T")
 
@@ -108,31 +86,27 @@ class Search:
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
         if cache is not None and not isinstance(cache, PredictionCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"cache must be a PredictionCache, not {cache!r:.100}")
+        kind = find_engine(self.config.engine)
+        self._able = kind.capabilities
+        check_roots(self.config, self.game)
+        self._check_engine(self.config, has_cache=cache is not None)
+        capabilities.check_game(self.config.engine, self._able, self.game)
         self.cache = cache
-        if cache is None and self.config.cache_memory:
+        if cache is None and self.config.cache_memory and self._able.cache == "shared":
             self.cache = PredictionCache(self.config.cache_memory)
         if self.cache is not None:
             self.cache.claim(self.game)
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
-        self._client: RayEvaluator | None = None
-        self._fleet: InferenceFleet | None = None
-        check_roots(self.config, self.game)
-        if self.config.engine == "tensor":
-            check_tensor(self.config, self.game, has_cache=cache is not None)
-        if self.config.engine == "ray":
-            self._client = evaluator = self._open_client(evaluator)
-        self._port = EvaluatorPort(self.game, evaluator, max_batch=self.config.max_batch)
         self._evaluator = evaluator
-        if self.config.engine == "multiprocess":
-            check_multiprocess(evaluator, takes_states=self._port.takes_states, has_cache=cache is not None)
-            self.cache = None
-        self._pool: WorkerPool | None = None
-        self._forest: AnyForest | None = None
-        self._plan: Plan | None = None
+        self.engine: Engine = kind(self.game, evaluator, self.config, self.cache)
+        """Holds the trees."""
+        self.is_planted = False
+        """Whether there are trees to go on with; an interrupt may come while they are planted."""
         self._states: list[State] = []
-        self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
         self._is_single = True
         self._num_searches = 0
+        self._next_states: tuple[int, list[State]] = (-1, [])
+        """The roots after the move that is being made, and the number that the engine's `num_advances` then has."""
         self._planting = 0
         """Counts what changes the roots or begins a search, so that a stream knows whether they are still its own."""
         self._turns = Turns()
@@ -212,10 +186,19 @@ class Search:
         """The most visited line of play that begins with `action`; it ends where chance is to move."""
         return self._in_turn(self._line_after, action, tree)
 
+    def node(self, path: Sequence[int] = (), *, tree: int = 0) -> Any:
+        """The node that the moves of `path` lead to from a root; None if no simulation has reached it.
+
+        It has `kind` ("expanded", "over", "chance", "leaf"), `to_play`, `visits`, `value` (the evaluator's, for the
+        player to move), `value_sum`, `in_flight`, and arrays over its moves: `actions`, `priors`, `edge_visits`,
+        `edge_value_sums`, `edges_in_flight`. Between two results of a `stream` this may be asked too.
+        """
+        return self.engine.node(tree, path) if self.is_planted else None
+
     @property
     def states(self) -> list[Any]:
         """The positions at the roots."""
-        return [state.data if self._own_game is not None else state for state in self._states]
+        return [state.data if self._own_game is not None else state for state in self._present_states()]
 
     def __repr__(self) -> str:
         return f"<Search of {self.game!r} with {self._evaluator!r}, {self.config!r}>"
@@ -234,11 +217,8 @@ class Search:
         turn = Turn()
         try:
             if self._turns.take(turn):  # else the call that has its turn now will do this at its end
-                self._forest = None
-                if self._pool is not None:
-                    self._pool.close()
-                if self._fleet is not None:
-                    self._fleet.close()
+                self.is_planted = False
+                self.engine.close()
         finally:
             turn.is_over = True
 
@@ -264,7 +244,7 @@ class Search:
                 self.close()
 
     def _enter(self, turn: Turn) -> None:
-        if self._owner != os.getpid() and self.config.engine in _SHARING:
+        if self._owner != os.getpid() and not self._able.is_private:
             raise SearchError(
                 f"this search belongs to process {self._owner}, of which this one is a fork: what it shares with "
                 f"others cannot be used from here. Make a Search in this process"
@@ -315,22 +295,19 @@ class Search:
                 num_simulations=config.num_simulations if num_simulations is None else num_simulations,
                 time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
             )
-        if config.engine == "tensor":
-            from windrow.tensor.rules import check_config
-
-            check_config(config)
+            self._check_engine(config)
         if states is not None:
             self._plant(states)
+        elif not self.is_planted:
+            raise SearchError(_NO_POSITION)
         else:
-            check_searchable(self.game, self._states)
-        self._planted_forest()
+            check_searchable(self.game, self._present_states())
         self._planting += 1
         return _Order(config, start, self._planting)
 
     def _drive(self, order: _Order, *, interval_s: float | None) -> Generator[Any, None, Any]:
         """Search; yields partial results, and returns the last."""
-        forest, plan, config, start = self._planted_forest(), self._plan, order.config, order.start
-        assert plan is not None
+        engine, config, start = self.engine, order.config, order.start
         budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
         deadline = None if config.time_limit_s is None else start + config.time_limit_s
         stopped_by: StoppedBy = "budget"
@@ -343,72 +320,72 @@ class Search:
                 stopped_by = "time"
             return stopped_by != "budget"
 
-        session = make_session(forest, self._port, self._client, plan, config, should_stop)
-        account = Account(forest, self._port, plan, start, cache=self.cache)
         try:
-            self._begin(forest, budget)
+            engine.begin(self._order(budget))
             self._num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
-            for _ in run_engine(plan.engine, session):
-                if next_report is not None and perf_counter() >= next_report:
-                    yield self._results(session, account, "running")
-                    next_report = perf_counter() + (interval_s or 0.0)
-            totals = forest.totals(self._trees)
-            if totals["simulations"] == budget * len(self._states):
+            with closing(cast("Generator[None, None, None]", engine.grow(should_stop))) as steps:
+                for _ in steps:
+                    if next_report is not None and perf_counter() >= next_report:
+                        yield self._results(engine.stats(), "running", start)
+                        next_report = perf_counter() + (interval_s or 0.0)
+            stats = engine.stats()
+            if stats.simulations == budget * len(self._states):
                 stopped_by = "budget"  # the limit came too late to change anything
-            elif stopped_by == "budget" and totals["full_trees"]:
+            elif stopped_by == "budget" and stats.full_trees:
                 stopped_by = "memory"
-            return self._results(session, account, stopped_by)
+            return self._results(stats, stopped_by, start)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._roots())
 
     def _advance(self, actions: int | Iterable[int]) -> None:
-        forest, copies = self._planted_forest(), self.config.trees_per_root
+        if not self.is_planted:
+            raise SearchError(_NO_POSITION)
+        before = self._present_states()
         moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
-        if len(moves) != len(self._states):
-            raise SearchError(f"advance was given {len(moves)} actions for {len(self._states)} trees")
+        if len(moves) != len(before):
+            raise SearchError(f"advance was given {len(moves)} actions for {len(before)} trees")
         # All are tried before any tree is changed.
-        before, advance, edges = self._states, forest.advance_many, np.array(moves, np.int64).repeat(copies)
         after = [self.game.apply(state, action) for state, action in zip(before, moves, strict=True)]
         self._planting += 1
+        self._next_states = self.engine.num_advances + 1, after
         try:
-            if isinstance(forest, _core.Forest):
-                # An interrupt comes after a call of the core, not in it: then the trees have moved, and so must this.
-                self._states = after
-                advance(self._trees, edges)
-            else:
-                advance(self._trees, edges)
-                self._states = after
-        except Exception as error:
-            self._states = before
-            if isinstance(error, _core.GameFault):
-                raise_in_words(error, self.game, self._roots())
-            raise
+            self.engine.advance(np.array(moves, np.int64).repeat(self.config.trees_per_root))
+        except _core.GameFault as error:
+            raise_in_words(error, self.game, self._roots())
+
+    def _present_states(self) -> list[State]:
+        """The positions at the roots, also where an interrupt came before this object knew that they had moved."""
+        number, after = self._next_states
+        if number == self.engine.num_advances:
+            self._states, self._next_states = after, (-1, [])
+        return self._states
 
     def _line_after(self, action: int, tree: int) -> list[int]:
-        forest, line, copies = self._planted_forest(), [action], self.config.trees_per_root
+        line, copies = [action], self.config.trees_per_root
+        if not self.is_planted:
+            raise SearchError(_NO_POSITION)
         while True:
-            found = [forest.node(copy, line) for copy in range(tree * copies, (tree + 1) * copies)]
+            found = [self.node(line, tree=copy) for copy in range(tree * copies, (tree + 1) * copies)]
             nodes = [node for node in found if node is not None and node.kind == "expanded"]
             if not nodes or not any(node.edge_visits.any() for node in nodes):
                 return line
             visits = sum(node.edge_visits for node in nodes)
             line.append(int(nodes[0].actions[int(np.argmax(visits))]))
 
-    def _begin(self, forest: AnyForest, budget: int) -> None:
-        """Start the searches of all trees."""
-        version = mix_version(self._number, self._port.version)
-        copies, num_roots = self.config.trees_per_root, len(self._states)
-        if isinstance(forest, _core.Forest) and copies == 1 and self.config.random_key == "tree":
-            forest.begin(budget, self._num_searches, 0, forest.num_trees, version)
-            return
+    def _order(self, budget: int) -> Order:
+        """The next search of all trees."""
+        copies, num_roots = self.config.trees_per_root, len(self._present_states())
         shares = np.full(copies, budget // copies, np.int64)
         shares[: budget % copies] += 1
-        budgets = np.tile(shares, num_roots)
-        drawn = [self._random_key(int(tree)) for tree in self._trees]
-        keys = np.array([key for key, _ in drawn], np.uint32)
-        moves = np.array([move for _, move in drawn], np.uint32)
-        forest.begin_many(self._trees, budgets, keys, moves, np.ones(len(budgets), bool), version)
+        if self.config.random_key == "tree":
+            keys = np.arange(num_roots * copies, dtype=np.uint32)
+            counts = np.full(num_roots * copies, self._num_searches, np.uint32)
+        else:
+            drawn = [self._random_key(tree) for tree in range(num_roots * copies)]
+            keys, counts = (np.array(column, np.uint32) for column in zip(*drawn, strict=True))
+        version = mix_version(self._number, self.engine.version)
+        return Order(np.tile(shares, num_roots), keys, counts, version)
 
     def _random_key(self, tree: int) -> tuple[int, int]:
         """The (tree, move) under which a tree's random numbers are drawn."""
@@ -424,41 +401,30 @@ class Search:
             return root, self._num_searches - 1
         return self._random_key(root * self.config.trees_per_root)
 
-    def _results(self, session: AnySession, account: Account, stopped_by: StoppedBy) -> Any:
-        if not isinstance(session.forest, _core.Forest):
-            session.forest.refresh()
-        self.stats = account.stats(stopped_by, session.num_places)
-        if self._client is not None:
-            self.stats = cast("RaySession", session).finish_stats(self.stats)
-        return self._describe_roots(session.forest, self.stats)
-
-    def _describe_roots(self, forest: AnyForest, stats: SearchStats) -> Any:
+    def _results(self, stats: SearchStats, stopped_by: StoppedBy, start: float) -> Any:
         """What was found, root by root."""
-        copies = self.config.trees_per_root
-        visits, priors, qs, values = forest.roots(self._trees)
-        by_player = forest.player_values(self._trees) if self.game.num_values > 1 else None
-        lines = forest.lines(self._trees)
-        if copies > 1:
-            lines = merge_lines(lines, visits, copies)
-            visits, priors, qs, values, by_player = merge_roots(visits, priors, qs, values, by_player, copies)
-        improved, chosen = forest.gumbel_roots(self._trees) if self.config.root == "gumbel" else (None, None)
+        config = self.config
+        roots = merge_copies(self.engine.roots(), config.trees_per_root)
+        self.stats = stats = replace(
+            stats, engine_reason=self.engine.reason, stopped_by=stopped_by, total_s=perf_counter() - start
+        )
         results = [
             SearchResult(
                 game=self.game if self._own_game is None else self._own_game,
                 state=state if self._own_game is None else state.data,
-                visits=visits[tree],
-                prior=priors[tree],
-                q=qs[tree],
+                visits=roots.visits[root],
+                prior=roots.priors[root],
+                q=roots.qs[root],
                 value=value,
-                player_values=None if by_player is None else by_player[tree],
-                principal_variation=lines[tree],
-                temperature=self.config.temperature,
-                improved_policy=None if improved is None else improved[tree],
-                chosen_action=None if chosen is None else int(chosen[tree]),
-                random_key=(self.config.seed, *self._result_key(tree)),
+                player_values=None if roots.player_values is None else roots.player_values[root],
+                principal_variation=roots.lines[root],
+                temperature=config.temperature,
+                improved_policy=None if roots.improved_policies is None else roots.improved_policies[root],
+                chosen_action=None if roots.chosen_actions is None else int(roots.chosen_actions[root]),
+                random_key=(config.seed, *self._result_key(root)),
                 stats=stats,
             )
-            for tree, (state, value) in enumerate(zip(self._states, values.tolist(), strict=True))
+            for root, (state, value) in enumerate(zip(self._states, roots.values.tolist(), strict=True))
         ]
         return results[0] if self._is_single else results
 
@@ -474,21 +440,16 @@ class Search:
             raise SearchError("there is no position to search: the list of states is empty")
         roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
         check_searchable(self.game, roots)
-        check_apply(self.config, self.game, roots[0])
-        forest, self._forest = self._forest, None
-        copies = self.config.trees_per_root
-        if forest is None or forest.num_trees != len(roots) * copies:
-            forest = self._make_forest(len(roots) * copies)
-        planted = [root for root in roots for _ in range(copies)]
+        if self._able.asks_game_here:
+            check_apply(self.game, roots[0])
+        self.is_planted = False
+        planted = [root for root in roots for _ in range(self.config.trees_per_root)]
         try:
-            if isinstance(forest, _core.Forest):
-                rows = self.game.rows_of(planted)
-                forest.reset_many(self._trees, self.game.to_references(rows))
-            else:
-                forest.plant(planted)
+            self.engine.plant(planted)
         except _core.GameFault as error:
             raise_in_words(error, self.game, planted)
-        self._forest, self._states, self._is_single = forest, roots, is_single
+        self._states, self._next_states, self._is_single = roots, (-1, []), is_single
+        self.is_planted = True
 
     def _as_root(self, tree: int, state: Any) -> State:
         if isinstance(state, State):
@@ -501,37 +462,7 @@ class Search:
 
     def _roots(self) -> list[State]:
         """The position at the root of every tree."""
-        return [state for state in self._states for _ in range(self.config.trees_per_root)]
+        return [state for state in self._present_states() for _ in range(self.config.trees_per_root)]
 
-    def _make_forest(self, num_trees: int) -> AnyForest:
-        self._plan = plan = make_plan(self.config, num_trees=num_trees, evaluator_pipeline=self._port.pipeline)
-        self._trees = np.arange(num_trees, dtype=np.int32)
-        if plan.engine == "tensor":
-            from windrow.tensor.forest import TensorForest
-
-            return TensorForest(self.game, self._evaluator, self.config, num_trees)
-        if plan.engine != "multiprocess":
-            return make_forest(self.game, self.config, plan, num_trees, self.cache)
-        from windrow.search.remote_forest import RemoteForest, make_pool
-
-        if self._pool is None:
-            self._pool = make_pool(self.game, self.config, self._port)
-            # Whoever forgets to close a search does not keep its workers.
-            weakref.finalize(self, self._pool.close)
-        evaluator = pickle.dumps(self._evaluator) if self._port.takes_states else None
-        return RemoteForest(self._pool, self.game, self.config, plan, num_trees, evaluator)
-
-    def _open_client(self, evaluator: object) -> RayEvaluator:
-        """The evaluator as actors on a cluster have it."""
-        from windrow.inference.ray_opening import open_client
-
-        client, self._fleet = open_client(self.game, evaluator, self.config)
-        if self._fleet is not None:
-            # Whoever forgets to close a search does not keep its actors.
-            weakref.finalize(self, self._fleet.close)
-        return client
-
-    def _planted_forest(self) -> AnyForest:
-        if self._forest is None:
-            raise SearchError("there is no position yet: run(state) first")
-        return self._forest
+    def _check_engine(self, config: SearchConfig, *, has_cache: bool = False) -> None:
+        capabilities.check_config(config.engine, self._able, config, has_cache=has_cache)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from windrow.inference.ray_stats import LinkStats
+
+if TYPE_CHECKING:
+    from windrow.search.growth import Schedule
 
 StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
 
@@ -73,6 +77,8 @@ class SearchStats:
     """Nodes in the trees now, those kept from earlier searches included."""
     bytes: int
     """Memory those nodes occupy."""
+    full_trees: int
+    """Trees that used up their share of the memory."""
 
     select_s: float
     """Seconds that went into walking down trees. In the multiprocess engine, what workers do is summed over them."""
@@ -119,3 +125,67 @@ class SearchStats:
     def simulations_per_second(self) -> float:
         """Over the whole run."""
         return self.simulations / self.total_s if self.total_s > 0 else 0.0
+
+
+def make_stats(
+    engine: str,
+    totals: Mapping[str, int],
+    schedule: Schedule,
+    spent: Sequence[float],
+    *,
+    num_trees: int,
+    num_places: int,
+    cache_bytes: int,
+    **others: Any,
+) -> SearchStats:
+    """The stats of a search that goes on, as an engine gives them.
+
+    Args:
+        engine: its name.
+        totals: what the trees have counted, as `_core.Forest.totals` gives it.
+        schedule: how the trees are grown.
+        spent: seconds in select, encode, complete and evaluate, and calls and rows of the evaluator.
+        num_trees: how many trees.
+        num_places: rows that the calls of the evaluator had room for.
+        cache_bytes: memory of the cache.
+        others: stats that not every engine has.
+    """
+    select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = spent
+    counted: dict[str, Any] = {name: totals[name] for name in _COUNTED}
+    given: dict[str, Any] = {
+        "nn_batches": int(nn_batches),
+        "nn_positions": int(nn_positions),
+        "batch_fill": nn_positions / num_places if num_places else 0.0,
+        **others,
+    }
+    return SearchStats(
+        engine=engine,
+        engine_reason="",
+        stopped_by="running",
+        num_trees=num_trees,
+        leaves_per_tree=schedule.leaves_per_tree,
+        pipeline=schedule.pipeline,
+        num_threads=schedule.num_threads,
+        mean_depth=totals["depth_sum"] / max(totals["simulations"], 1),
+        cache_bytes=cache_bytes,
+        select_s=select_s,
+        encode_s=encode_s,
+        evaluate_s=evaluate_s,
+        complete_s=complete_s,
+        total_s=0.0,
+        **counted,
+        **given,
+    )
+
+
+_COUNTED = (
+    "simulations",
+    "evaluations",
+    "cache_hits",
+    "collisions",
+    "terminal_hits",
+    "max_depth",
+    "nodes",
+    "bytes",
+    "full_trees",
+)

@@ -21,22 +21,11 @@ _MAX_LINE = 24
 """Moves of a line that are worth reading."""
 
 
-def forest_of(search: Search) -> Any:
-    """The trees of a search, which it shows only between its runs; None before the first."""
-    return search._forest  # pyright: ignore[reportPrivateUsage]
-
-
-def node_at(search: Search, path: Sequence[int], *, tree: int = 0) -> Any:
-    """The node that `path` leads to from the root of a tree; None if it was never reached."""
-    forest = forest_of(search)
-    return None if forest is None else forest.node(tree, list(path))
-
-
 def line_after(search: Search, action: int) -> list[int]:
     """The most visited line of play that begins with `action`; it ends where chance is to move."""
     line = [action]
     while len(line) < _MAX_LINE:
-        node = node_at(search, line)
+        node = search.node(line)
         if node is None or node.kind != "expanded" or not node.edge_visits.any():
             break
         line.append(int(node.actions[int(np.argmax(node.edge_visits))]))
@@ -75,7 +64,7 @@ def describe_node(
     """
     game = search.game
     names = name_line(game, state, path)
-    node = node_at(search, path, tree=tree)
+    node = search.node(path, tree=tree)
     if node is None:
         where = " ".join(names) or "the root"
         raise SearchError(f"the tree has no node at {where}: the search has not been there")
@@ -108,7 +97,7 @@ def describe_tree(search: Search, state: State, path: Sequence[int], *, count: i
     def offer(parent: dict[str, Any], at: State, steps: list[int]) -> None:
         """Put the moves of a node among those that may be shown."""
         nonlocal serial
-        node = node_at(search, steps, tree=tree)
+        node = search.node(steps, tree=tree)
         if node is None or node.kind not in ("expanded", "chance"):
             return
         is_chance = search.game.to_play(at) == CHANCE

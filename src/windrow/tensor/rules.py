@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from windrow import capabilities
+from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
+from windrow.engine_registry import AUTO
 from windrow.errors import ConfigError
 
+NAME = "tensor"
 NO_LIMIT = 2**31 - 1
 
 
@@ -34,21 +38,29 @@ class Rules:
         )
 
 
+CAPABILITIES = Capabilities(
+    summary="trees, game and network on one GPU, in lock-step",
+    is_compiled=True,
+    batches_trees=True,
+    knobs=("trees",),
+    # Trees go in lock-step: with skipped collisions they would need different numbers of rounds.
+    collisions=("share",),
+    max_gumbel_leaves=1,
+    random_keys=("tree",),
+    chance=("none", "listed"),
+    max_values=1,
+    games="tensor",
+    cache="none",
+    has_copies=False,
+    has_time_limit=False,
+    streams=False,
+    evaluator="device",
+    is_private=False,
+)
+
+
 def check_config(config: SearchConfig) -> None:
     """Raise `ConfigError` for what the tensor engine cannot do, with what to change."""
-    if config.num_simulations is None or config.time_limit_s is not None:
-        raise ConfigError("the tensor engine replays a fixed number of steps: set num_simulations, not time_limit_s")
-    if config.leaves_per_tree not in (None, 1):
-        if config.on_collision == "skip":
-            raise ConfigError(
-                'the tensor engine goes in lock-step; with on_collision="skip" trees would need different numbers of '
-                'rounds: use "share", or the vectorized engine'
-            )
-        if config.root == "gumbel":
-            raise ConfigError(
-                "the tensor engine's Gumbel root has one leaf in flight so far: leave leaves_per_tree out"
-            )
-    if config.cache_memory is not None:
-        raise ConfigError("the tensor engine has no prediction cache: leave cache_memory out")
-    if config.engine not in ("auto", "tensor"):
+    if config.engine not in (AUTO, NAME):
         raise ConfigError(f'TensorSearch is the tensor engine; engine="{config.engine}" needs windrow.Search')
+    capabilities.check_config(NAME, CAPABILITIES, config)

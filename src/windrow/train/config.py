@@ -22,8 +22,8 @@ from typing import Any, cast
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.core_game import CoreGame
-from windrow.games.spelling import explain_unknown
 from windrow.settings import Settings, read_file
+from windrow.spelling import explain_unknown
 from windrow.train.learner_config import LearnerConfig
 from windrow.train.ray_config import RayConfig
 from windrow.train.selfplay_config import SelfPlayConfig

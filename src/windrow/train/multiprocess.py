@@ -22,8 +22,8 @@ from windrow.games.core_game import CoreGame
 from windrow.games.protocol import Game
 from windrow.inference.pool import Death, Stuck, Worker, explain_death, unpack_error
 from windrow.inference.port import EvaluatorPort
+from windrow.search.engines.multiprocess import schedule_workers, workers_for
 from windrow.search.forest import memory_for_trees
-from windrow.search.plan import make_plan
 from windrow.search.remote_forest import make_pool
 from windrow.train.multiprocess_worker import Assignment
 from windrow.train.ray_config import RayConfig
@@ -63,7 +63,9 @@ class MultiprocessSelfPlay(SelfPlay):
             raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
         self.search, self.cache = search, None
         self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
-        self.plan = make_plan(search, num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline)
+        num_slots, pipeline = config.num_slots, self._port.pipeline
+        self.num_workers = workers_for(search, num_slots)
+        self.schedule = schedule_workers(search, num_slots, self.num_workers, evaluator_pipeline=pipeline)
         self._pickled = pickle.dumps(evaluator) if self._port.takes_states else None
         self._next_game = next_game
         self._first_version = first_version - self._port.version
@@ -74,13 +76,13 @@ class MultiprocessSelfPlay(SelfPlay):
         self._games_to_start: float = 0
         self._finished: deque[GameRecord] = deque()
         self._seen: dict[bytes, None] = {}
-        self._given: list[set[int]] = [set() for _ in range(self.plan.num_workers)]
+        self._given: list[set[int]] = [set() for _ in range(self.num_workers)]
         self._returned: deque[int] = deque()
         self._open: set[int] = set()
         """Games begun or to be begun, and not finished."""
-        self._counted: list[dict[str, float]] = [{} for _ in range(self.plan.num_workers)]
+        self._counted: list[dict[str, float]] = [{} for _ in range(self.num_workers)]
         self._buried: dict[str, float] = {}
-        self._news: list[list[float]] = [[] for _ in range(self.plan.num_workers)]
+        self._news: list[list[float]] = [[] for _ in range(self.num_workers)]
         self._max_memory = memory_for_trees(search)
         self._needs_recovery = self._is_dropping = False
         self.num_restarts = 0
@@ -196,7 +198,7 @@ class MultiprocessSelfPlay(SelfPlay):
 
     def _start_workers(self) -> None:
         """Have all workers, and let each have as many games as it has slots, and a few more in reserve."""
-        pool, count = self._pool, self.plan.num_workers
+        pool, count = self._pool, self.num_workers
         pool.ensure(count)
         for index in range(count):
             if self._is_lost(index) or not pool.workers[index].is_prepared:
@@ -300,10 +302,10 @@ class MultiprocessSelfPlay(SelfPlay):
             self._returned.extend(sorted(self._given[index] - finished))
             self._given[index].clear()
         worker, num_slots, search = pool.workers[index], self._num_slots(index), self.search
-        pipeline = min(self.plan.pipeline, num_slots)
-        num_rows = (num_slots + pipeline) * self.plan.leaves_per_tree
+        pipeline = min(self.schedule.pipeline, num_slots)
+        num_rows = (num_slots + pipeline) * self.schedule.leaves_per_tree
         channel = pool.open_channel(worker, num_rows if self._pickled is None else 1)
-        count = self.plan.num_workers
+        count = self.num_workers
         assignment = Assignment(
             search=search.replace(
                 engine="vectorized",
@@ -326,7 +328,7 @@ class MultiprocessSelfPlay(SelfPlay):
     # --- Small things -----------------------------------------------------------------------------------------
 
     def _num_slots(self, index: int) -> int:
-        count, num_slots = self.plan.num_workers, self.config.num_slots
+        count, num_slots = self.num_workers, self.config.num_slots
         return num_slots * (index + 1) // count - num_slots * index // count
 
     def _reserve(self, index: int) -> int:

@@ -30,7 +30,7 @@ from windrow.inference.port import EvaluatorPort
 from windrow.inference.ray_client import RayEvaluator
 from windrow.inference.ray_fleet import InferenceFleet
 from windrow.inference.ray_opening import as_maker
-from windrow.search.plan import make_plan
+from windrow.search.engines.vectorized import schedule_many
 from windrow.train.ray_config import RayConfig
 from windrow.train.ray_crew import PATIENCE_S, Lost, Member, RayCrew
 from windrow.train.ray_ledger import GameLedger
@@ -112,7 +112,7 @@ class RaySelfPlay(SelfPlay):
         self.max_lag = 0
         """Most versions that the weights of any worker were behind the newest at any batch."""
         self._crew = RayCrew(options, search.num_workers, config.num_slots)
-        self.plan = make_plan(self._workers_search(), num_trees=config.num_slots, evaluator_pipeline=1)
+        self.schedule = schedule_many(self._workers_search(), config.num_slots, evaluator_pipeline=1)
         self._weights: Any = None  # a WeightBroadcast, once there are workers
         self._metrics: RayMetrics | None = None
         weakref.finalize(self, self._crew.close)
@@ -208,7 +208,7 @@ class RaySelfPlay(SelfPlay):
         crew.reserve()
         evaluator, search = self._evaluator, self._workers_search()
         num_threads = search.num_threads or 1
-        leaves = self.plan.leaves_per_tree * self.config.num_slots
+        leaves = self.schedule.leaves_per_tree * self.config.num_slots
         make: Any = as_maker(evaluator)
         if isinstance(evaluator, PortableNetwork):
             count = options.actors or crew.num_workers

@@ -32,10 +32,10 @@ from windrow.gumbel import warn_of_equal_games
 from windrow.inference.port import EvaluatorPort
 from windrow.numerics import Purpose, Stream, uniforms
 from windrow.search.checks import check_apply
-from windrow.search.engine import Session
+from windrow.search.engines import find_engine
+from windrow.search.engines.vectorized import schedule_many
 from windrow.search.forest import make_forest, raise_in_words
-from windrow.search.plan import make_plan
-from windrow.search.vectorized import run_vectorized
+from windrow.search.growth import Growth
 from windrow.train.ray_config import RayConfig
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation, Watch
@@ -153,10 +153,8 @@ class SelfPlay:
         self.cache = cache
         self._number = 0 if cache is None else cache.number_of(evaluator)
         self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
-        self.plan = make_plan(
-            search.replace(engine="vectorized"), num_trees=config.num_slots, evaluator_pipeline=self._port.pipeline
-        )
-        self._forest = make_forest(game, search, self.plan, config.num_slots, cache)
+        self.schedule = schedule_many(search, config.num_slots, evaluator_pipeline=self._port.pipeline)
+        self._forest = make_forest(game, search, self.schedule, config.num_slots, cache)
         self._num_simulations: int = search.num_simulations or 0
         self._slots: dict[int, _Slot] = {}
         self._next_game = next_game
@@ -248,18 +246,15 @@ class SelfPlay:
 
     def _rounds(self) -> Generator[None, None, None]:
         """Select, evaluate, complete and move, as long as there are games; yields after every batch."""
-        plan, stats = self.plan, self.stats
-        session = Session(
-            self._forest, self._port, plan.leaves_per_tree, plan.pipeline, self.search.max_batch, lambda: False
-        )
+        stats, growth = self.stats, Growth(self._forest, self._port, self.schedule, lambda: False)
         before = self._spent()
         # Growing ends when no search has anything left to select; the moves that follow begin new ones.
         while self._slots:
-            with closing(run_vectorized(session)) as batches:
+            with closing(growth.grow_all()) as batches:
                 for _ in batches:
                     self._account(before)
-                    stats.nn_places += session.num_places
-                    session.num_places = 0
+                    stats.nn_places += growth.num_places
+                    growth.num_places = 0
                     self._move_finished()
                     yield
                     before = self._spent()
@@ -491,7 +486,8 @@ def settle(
     if search.trees_per_root > 1:
         raise ConfigError("self-play has a tree for every game: set trees_per_root=1")
     game = as_core_game(game)
-    check_apply(search, game, game.initial_state())
+    if find_engine(search.engine).capabilities.asks_game_here:
+        check_apply(game, game.initial_state())
     config = SelfPlayConfig() if config is None else config
     if config.resign_below is not None and game.num_players != 2:
         raise ConfigError(f"resign_below is for games of two players: leave it out, {game!r} has {game.num_players}")

@@ -101,7 +101,7 @@ def hints(rows: Sequence[Measured], choice: Measured, *, num_positions: int | No
         )
     if is_free and (said_of_trees := _trees_or_leaves(rows)):
         said.append(said_of_trees)
-    single = next((row for row in rows if row.candidate.engine == "sequential"), None)
+    single = next((row for row in rows if row.candidate.able.max_leaves == 1), None)
     if single is not None and single is not choice:
         said.append(f"One leaf at a time is worth {single.adjusted:,.0f}: the choice is {_times(choice, single)} that.")
     if num_positions == 1:
@@ -126,7 +126,7 @@ def _trees_or_leaves(rows: Sequence[Measured]) -> str | None:
     """The same batch from more trees or from more leaves of each: which is worth more."""
     best: dict[tuple[int, bool], Measured] = {}
     for row in rows:
-        if row.candidate.engine != "vectorized" or row.is_reference:
+        if not {"trees", "leaves_per_tree"} <= set(row.candidate.able.knobs) or row.is_reference:
             continue
         key = (row.candidate.num_trees * row.candidate.leaves_per_tree, row.candidate.leaves_per_tree > 1)
         if key not in best or row.adjusted > best[key].adjusted:

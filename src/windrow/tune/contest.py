@@ -198,12 +198,12 @@ class Contest:
 
     def _open(self, candidate: Candidate) -> Sampler | TensorRunner:
         base = self.space.base
-        if candidate.engine == "tensor":
+        if candidate.able.is_compiled:
             if candidate not in self._compiled:
                 runner = self._compiled[candidate] = open_tensor(self.game, self.module, base, candidate.num_trees)
                 runner.run()  # compiles
             return self._compiled[candidate]
-        evaluator = self.fleet if candidate.engine == "ray" else self.sampled
+        evaluator = self.fleet if candidate.able.evaluator == "actors" else self.sampled
         return Sampler(self.game, evaluator, base, candidate, self._positions(candidate.num_trees))
 
     def _release(self, sampler: Sampler | TensorRunner) -> None:
@@ -214,7 +214,7 @@ class Contest:
         """What is only compared with goes first, so that it is there; what must be compiled last, the largest first."""
         if candidate in self.space.references():
             return 0, 0
-        return (2, -candidate.num_trees) if candidate.engine == "tensor" else (1, 0)
+        return (2, -candidate.num_trees) if candidate.able.is_compiled else (1, 0)
 
     def _positions(self, count: int) -> list[State]:
         if count > len(self._states):

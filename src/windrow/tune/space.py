@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
-from windrow.search.plan import make_plan
-
-ENGINES = ("sequential", "batched", "vectorized", "multiprocess", "ray", "tensor")
-"""In the order of preference where nothing else decides: what is simpler first."""
+from windrow.engine_registry import engine_names
+from windrow.search.engines import engines_that, find_engine
 
 _MIN_TREES = 8
 _MAX_LEAVES = 64
@@ -19,7 +18,7 @@ _LEAST_EFFICIENCY = 0.25
 """Candidates that must be four times as fast to be worth anything are not tried."""
 _FREE_TREES = (-3, -2, -1, 0, 1, 2)
 """Powers of two around the trees whose leaves fill a batch."""
-_TENSOR_TREES = (1024, 4096)
+_COMPILED_TREES = (1024, 4096)
 """Each is compiled anew, which takes long."""
 
 
@@ -42,9 +41,14 @@ class Candidate:
     """What happens to a leaf that is selected again, with several leaves per tree."""
 
     @property
+    def able(self) -> Capabilities:
+        """What its engine can do."""
+        return find_engine(self.engine).capabilities
+
+    @property
     def rows(self) -> int:
         """Rows of a full call of the network."""
-        if self.engine in ("sequential", "batched"):
+        if not self.able.batches_trees:
             return self.leaves_per_tree
         rows = -(-self.num_trees // (self.pipeline or 1)) * self.leaves_per_tree
         return rows if self.max_batch is None else min(rows, max(self.max_batch, self.leaves_per_tree))
@@ -60,7 +64,7 @@ class Candidate:
         return (
             self.leaves_per_tree,
             self.num_trees,
-            ENGINES.index(self.engine),
+            engine_names().index(self.engine),  # simpler ones come first
             self.num_workers or 0,
             self.num_threads or 0,
             self.pipeline or 0,
@@ -124,97 +128,90 @@ class Space:
 
     def references(self) -> list[Candidate]:
         """What is measured to compare with, and not chosen: one leaf at a time."""
-        if self.num_positions == 1 or "sequential" in self.engines:
+        single = one_leaf_engine()
+        if self.num_positions == 1 or single in self.engines:
             return []
-        return [Candidate(engine="sequential", num_trees=self.num_positions or 1)]
+        return [Candidate(engine=single, num_trees=self.num_positions or 1)]
 
     def around(self, candidate: Candidate) -> list[Candidate]:
         """Candidates that differ from a good one in one thing."""
         found: list[Candidate] = []
-        if candidate.engine in ("batched", "vectorized") and candidate.leaves_per_tree > 1:
+        knobs = candidate.able.knobs
+        if "leaves_per_tree" in knobs and candidate.leaves_per_tree > 1:
             found += [
                 replace(candidate, leaves_per_tree=leaves)
                 for leaves in (candidate.leaves_per_tree * 3 // 4, candidate.leaves_per_tree * 3 // 2)
                 if 1 < leaves <= self._max_leaves() and leaves != candidate.leaves_per_tree
             ]
-        if candidate.engine == "vectorized":
+        if "num_threads" in knobs:
             threads = {count for count in (*_doubling(self.num_cores), self.num_cores) if count <= candidate.num_trees}
             found += [replace(candidate, num_threads=count) for count in sorted(threads)]
             if self.evaluator_pipeline > 1:
                 found += [replace(candidate, pipeline=depth) for depth in (1, 2, 3)]
-            if candidate.rows > 1.5 * self.full_batch:
-                found.append(replace(candidate, max_batch=self.full_batch))
-        if candidate.engine == "multiprocess":
+        if "max_batch" in knobs and candidate.rows > 1.5 * self.full_batch:
+            found.append(replace(candidate, max_batch=self.full_batch))
+        if "num_workers" in knobs:
             workers = {max(1, self.num_cores // 2), max(1, self.num_cores - 1), self.num_cores}
             found += [self.resolve(replace(candidate, num_workers=count, pipeline=None)) for count in sorted(workers)]
             found += [replace(candidate, pipeline=depth) for depth in (1, 2)]
-        if self.num_positions is None and candidate.engine == "vectorized":
+        if self.num_positions is None and {"trees", "leaves_per_tree"} <= set(knobs):
             trees = (candidate.num_trees * 3 // 4, candidate.num_trees * 3 // 2)
             found += [replace(candidate, num_trees=count) for count in trees if _MIN_TREES <= count <= self.max_trees]
         return [other for other in dict.fromkeys(found) if other != candidate]
 
     def resolve(self, candidate: Candidate) -> Candidate:
         """The candidate with what windrow itself would choose for what is left open."""
-        if candidate.engine == "tensor":
-            return candidate
-        plan = make_plan(
-            self.base.replace(**candidate.settings()),
-            num_trees=candidate.num_trees,
-            evaluator_pipeline=self.evaluator_pipeline,
-        )
-        if candidate.engine == "vectorized":
-            return replace(candidate, num_threads=plan.num_threads, pipeline=plan.pipeline)
-        if candidate.engine == "multiprocess":
-            return replace(candidate, num_workers=plan.num_workers, pipeline=plan.pipeline)
-        return candidate
+        config, pipeline = self.base.replace(**candidate.settings()), self.evaluator_pipeline
+        chosen = find_engine(candidate.engine).fill_in(config, candidate.num_trees, evaluator_pipeline=pipeline)
+        return replace(candidate, **chosen)
 
     def _of_engine(self, engine: str, leaves: Sequence[int]) -> Iterator[Candidate]:
-        trees = self._trees()
-        if engine == "sequential":
-            yield Candidate(engine=engine, num_trees=self.num_positions or 1)
-        elif engine == "batched":
-            for count in leaves:
-                if count > 1:
+        able = find_engine(engine).capabilities
+        if "trees" not in able.knobs:
+            for count in leaves if "leaves_per_tree" in able.knobs else [1]:
+                if count > 1 or able.max_leaves == 1:
                     yield Candidate(engine=engine, num_trees=self.num_positions or 1, leaves_per_tree=count)
-        elif engine == "vectorized":
-            for num_trees in trees:
-                for count in leaves:
-                    # A round of many more rows than the network wants only waits longer.
-                    if count == 1 or num_trees * count <= 2 * self.full_batch:
-                        yield Candidate(engine=engine, num_trees=num_trees, leaves_per_tree=count)
-        elif engine == "multiprocess":
-            for num_trees in trees:
+            return
+        for num_trees in self._trees(able):
+            if "num_workers" in able.knobs:
                 if num_trees >= max(2, self.num_cores):
                     yield Candidate(engine=engine, num_trees=num_trees, num_workers=self.num_cores)
-        elif engine == "ray":
-            for num_trees in trees[-3:]:
-                yield Candidate(engine=engine, num_trees=num_trees)
-        elif engine == "tensor":
-            chosen = _TENSOR_TREES if self.num_positions is None else (self.num_positions,)
-            for num_trees in chosen:
-                if num_trees <= self.max_trees:
-                    yield Candidate(engine=engine, num_trees=num_trees)
+                continue
+            for count in leaves if "leaves_per_tree" in able.knobs else [1]:
+                # A round of many more rows than the network wants only waits longer.
+                if count == 1 or num_trees * count <= 2 * self.full_batch:
+                    yield Candidate(engine=engine, num_trees=num_trees, leaves_per_tree=count)
 
     def _collisions(self, candidate: Candidate) -> list[Candidate]:
         if candidate.leaves_per_tree == 1:
             return [candidate]
         return [replace(candidate, on_collision=mode) for mode in self.collisions]
 
-    def _trees(self) -> list[int]:
+    def _trees(self, able: Capabilities) -> Sequence[int]:
+        """How many positions are tried together."""
         if self.num_positions is not None:
-            return [self.num_positions]
+            return [self.num_positions] if self.num_positions <= self.max_trees or not able.is_compiled else []
+        if able.is_compiled:
+            return [count for count in _COMPILED_TREES if count <= self.max_trees]
         around = (int(self.full_batch * 2.0**power) for power in _FREE_TREES)
-        return sorted({max(min(_MIN_TREES, self.max_trees), min(self.max_trees, count)) for count in around})
+        counts = sorted({max(min(_MIN_TREES, self.max_trees), min(self.max_trees, count)) for count in around})
+        return counts if able.is_deterministic else counts[-3:]  # with actors elsewhere, few trees never pay
 
     def _max_leaves(self) -> int:
         return max(1, min(_MAX_LEAVES, self.base.num_simulations or _MAX_LEAVES))
 
 
 def default_engines(num_positions: int | None, *, has_tensor: bool) -> tuple[str, ...]:
-    """The engines to choose from where nobody says: Ray only if asked for, tensors where there is a GPU."""
-    if num_positions == 1:
-        return ("sequential", "batched")
-    return ("vectorized", "multiprocess", *(["tensor"] if has_tensor else []))
+    """The engines to choose from where nobody says: a cluster only if asked for, tensors where there is a GPU."""
+    batches = num_positions != 1
+    found = engines_that(lambda able: able.batches_trees == batches and able.evaluator == "here" and not able.is_choice)
+    return (*found, *(engines_that(lambda able: able.evaluator == "device") if batches and has_tensor else ()))
+
+
+def one_leaf_engine() -> str:
+    """The engine that has one leaf in flight: what others are compared with."""
+    (name, *_) = engines_that(lambda able: able.max_leaves == 1)
+    return name
 
 
 def _doubling(most: int) -> Iterable[int]:

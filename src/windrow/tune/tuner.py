@@ -23,14 +23,14 @@ from windrow.errors import ConfigError
 from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
 from windrow.games.core_game import CoreGame
 from windrow.games.python_game import as_core_game
-from windrow.games.spelling import explain_unknown
+from windrow.search.engines import find_engine
 from windrow.tune.choice import Measured, choose, hints
 from windrow.tune.config_file import write_config
 from windrow.tune.contest import Contest, Progress
 from windrow.tune.measurement import open_shortcut
 from windrow.tune.network import NetworkCurve, measure_curve
 from windrow.tune.price import Price
-from windrow.tune.space import ENGINES, Space, default_engines
+from windrow.tune.space import Space, default_engines
 from windrow.tune.tensor import can_use_tensors
 
 _BATCH_WITHOUT_NETWORK = 256
@@ -175,8 +175,8 @@ def _check(base: SearchConfig, num_positions: int | None, engines: Iterable[str]
     if max_trees < 1:
         raise ConfigError(f"max_trees must be at least 1, not {max_trees}")
     for engine in engines or ():
-        if engine not in ENGINES:
-            raise ConfigError(f"there is no engine {engine!r}. {explain_unknown(engine, ENGINES, what='engines')}")
+        if find_engine(engine).capabilities.is_choice:
+            raise ConfigError(f"{engine} is a choice of engines itself: name those to choose from")
 
 
 def _open(
@@ -202,8 +202,11 @@ def _open(
     if engines is None:
         has_tensor = module is not None and can_use_tensors(game)
         engines = default_engines(num_positions, has_tensor=has_tensor)
-    if "tensor" in engines and module is None:
-        raise ConfigError("the tensor engine takes a PyTorch module: give the network itself, not an evaluator of it")
+    places = {name: find_engine(name).capabilities.evaluator for name in engines}
+    if module is None and (on_device := [name for name, place in places.items() if place == "device"]):
+        raise ConfigError(
+            f"the {on_device[0]} engine takes a PyTorch module: give the network itself, not an evaluator of it"
+        )
     shortcut = open_shortcut(game, evaluator)
     curve = None if shortcut is None else measure_curve(game, evaluator)
     space = Space(
@@ -215,7 +218,7 @@ def _open(
         full_batch=_BATCH_WITHOUT_NETWORK if curve is None else curve.full_batch,
         max_trees=max_trees,
     )
-    fleet = _open_fleet(stack, game, network, base, backend) if "ray" in engines else None
+    fleet = _open_fleet(stack, game, network, base, backend) if "actors" in places.values() else None
     sampled = evaluator if shortcut is None else shortcut
     return Contest(game, space, price, evaluator, sampled, curve, module=module, fleet=fleet)
 
@@ -226,7 +229,7 @@ def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, base: SearchConf
 
     is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
     maker = network if is_evaluator else _Loading(network, game, backend)
-    _, fleet = open_client(game, maker, base.replace(engine="ray"))
+    _, fleet = open_client(game, maker, base)
     if fleet is not None:
         stack.callback(fleet.close)
     return network if fleet is None else fleet

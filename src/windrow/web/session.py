@@ -19,6 +19,7 @@ import secrets
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -30,6 +31,7 @@ from windrow.games.byte_game import ByteGame
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
+from windrow.search.engines import engines_that
 from windrow.search.trees import describe_node, describe_tree, line_after, name_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
@@ -38,8 +40,6 @@ from windrow.web.requests import Request
 from windrow.web.thinking import Thinker, ThinkingPool, Wish
 
 SIDES = ("a", "b")
-ENGINES = ("auto", "sequential", "batched", "vectorized")
-"""What a page may choose; workers in other processes would be too much for one tree."""
 _NUM_LINES = 8
 """Moves whose line of play is in every update; that of another one is asked for."""
 _MAX_ROWS = 400
@@ -48,6 +48,12 @@ _MAX_UNREAD = 64
 """Answers that wait for a page to read them, before the next request of it is looked at."""
 
 Message: TypeAlias = dict[str, Any]
+
+
+@cache
+def page_engines() -> tuple[str, ...]:
+    """The engines that a page may choose; workers in other processes would be too much for one tree."""
+    return engines_that(lambda able: able.is_private)
 
 
 @dataclass(slots=True)
@@ -136,7 +142,7 @@ class Session:
             "values": game.num_values,
             "chance": game.chance,
             "evaluators": [evaluator.label for evaluator in table.evaluators],
-            "engines": list(ENGINES),
+            "engines": list(page_engines()),
             "in_flight": list(get_args(InFlight)),
             "on_collision": list(get_args(OnCollision)),
             "c_puct": defaults.c_puct,
@@ -265,7 +271,7 @@ class Session:
         seconds = request.number("seconds", 0.01, limits.max_seconds) if request.has("seconds") else None
         settings: dict[str, Any] = {"num_simulations": None if seconds else simulations, "time_limit_s": seconds}
         if request.has("engine"):
-            settings["engine"] = request.choice("engine", ENGINES)
+            settings["engine"] = request.choice("engine", page_engines())
         if request.has("leaves"):
             settings["leaves_per_tree"] = request.integer("leaves", 1, 1024)
         if request.has("in_flight"):

@@ -22,7 +22,6 @@ from windrow.config import SearchConfig
 from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.search import Search, SearchResult
-from windrow.search.trees import node_at
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RefusedError, RequestError
 
@@ -327,7 +326,7 @@ class Thinker:
         return self.search
 
     def _num_visits(self) -> int:
-        node = None if self.search is None else node_at(self.search, [])
+        node = None if self.search is None else self.search.node()
         return 0 if node is None else int(node.visits)
 
     def _drop_search(self) -> None:

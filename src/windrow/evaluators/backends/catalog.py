@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from windrow.errors import ConfigError, EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends.discreet import import_discreetly
-from windrow.games.spelling import explain_unknown
+from windrow.spelling import explain_unknown
 
 if TYPE_CHECKING:
     from windrow.evaluators.backends.runner import Runner

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from windrow.errors import GameError
-from windrow.games.spelling import explain_unknown
 from windrow.games.targets import find_target
+from windrow.spelling import explain_unknown
 from windrow.tensor.game import check_game
 
 GAMES: dict[str, str] = {

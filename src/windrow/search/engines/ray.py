@@ -11,7 +11,8 @@ overlap, and the order of the answers decides what is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import weakref
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, cast
@@ -19,12 +20,22 @@ from typing import Any, cast
 import numpy as np
 
 from windrow import _core
-from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.capabilities import Capabilities
+from windrow.config import SearchConfig
+from windrow.evaluators.cache import PredictionCache
+from windrow.games.core_game import CoreGame
+from windrow.inference.port import ObservationBuffer, Ticket
 from windrow.inference.ray_client import RayEvaluator, RayQuestion
+from windrow.inference.ray_opening import open_client
 from windrow.inference.ray_stats import LinkStats
-from windrow.search.plan import Plan
+from windrow.search.engine import Order
+from windrow.search.engines.local import LocalEngine
+from windrow.search.engines.vectorized import threads_for
+from windrow.search.growth import Growth, Schedule
 from windrow.search.stats import SearchStats
 
+_MAX_ROWS_PER_BATCH = 4096
+"""Beyond this a message to an inference actor costs nothing beside its rows."""
 _VISITS_PER_LEAF = 16
 """Where rounds of a tree overlap, it may have one more leaf out for so many visits: while it is small, what is not
 known yet would decide too much."""
@@ -52,62 +63,123 @@ class _Flight:
 
 
 @dataclass(slots=True)
-class RaySession:
-    """One search in progress whose evaluator is on a cluster.
+class _Pace:
+    """What the three phases keep to.
 
-    should_stop: asked often; once it says yes no more simulations are selected.
+    batch_size: rows at which a batch is sent.
+    num_batches: batches that may be out.
+    leaves_per_tree: K.
+    overlaps: whether a tree may be in several batches at a time.
+    max_wait_s: longest that a leaf waits for its batch to fill while others are out.
     """
 
-    forest: _core.Forest
-    port: EvaluatorPort
-    client: RayEvaluator
-    plan: Plan
+    batch_size: int
+    num_batches: int
+    leaves_per_tree: int
+    overlaps: bool
     max_wait_s: float
-    should_stop: Callable[[], bool]
-    num_places: int = 0
-    """Rows that the batches so far had room for."""
-    wait_s: float = 0.0
-    """Seconds in which there was nothing to do here."""
-    start_s: float = field(default_factory=perf_counter)
-    before: list[LinkStats] = field(default_factory=list[LinkStats])
 
-    def __post_init__(self) -> None:
-        self.before = self.client.links
 
-    def finish_stats(self, stats: SearchStats) -> SearchStats:
-        """The same with what the actors did for it."""
-        actors = tuple(now.since(then) for now, then in zip(self.client.links, self.before, strict=True))
-        wall_s, requests = max(perf_counter() - self.start_s, 1e-9), sum(actor.requests for actor in actors)
+class RayEngine(LocalEngine):
+    """Grows all trees together, with inference actors for an evaluator."""
+
+    name = "ray"
+    capabilities = Capabilities(
+        summary="trees in this process, evaluators on a Ray cluster, many batches out",
+        batches_trees=True,
+        knobs=("trees",),
+        is_deterministic=False,
+        evaluator="actors",
+        is_private=False,
+    )
+
+    def __init__(self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None) -> None:
+        self._client, self.fleet = open_client(game, evaluator, config)
+        """The actors that were started for this search and end with it; None where it was given others."""
+        if self.fleet is not None:
+            # Whoever forgets to close a search does not keep its actors.
+            weakref.finalize(self, self.fleet.close)
+        super().__init__(game, self._client, config, cache)
+        self._pace = _Pace(1, 1, 1, False, 0.0)
+        self._loop: _Loop | None = None
+        self._start_s = 0.0
+        self._links: list[LinkStats] = []
+
+    def plan(self, num_trees: int) -> Schedule:
+        """Batches for so many trees."""
+        self._pace = pace_for(self.config, num_trees, evaluator_pipeline=self.port.pipeline)
+        return Schedule(
+            leaves_per_tree=self._pace.leaves_per_tree,
+            pipeline=self._pace.num_batches,
+            num_threads=self.config.num_threads or threads_for(num_trees, leaves_cores=True),
+        )
+
+    def begin(self, order: Order) -> None:
+        """Begin a search of all trees."""
+        super().begin(order)
+        self._start_s, self._links = perf_counter(), self._client.links
+
+    def run(self, growth: Growth) -> Generator[None, None, None]:
+        """Select, dispatch and drain."""
+        self._loop = loop = _Loop(growth, self._client, self._pace)
+        try:
+            while loop.turn():
+                yield
+        finally:
+            loop.close()
+
+    def stats(self) -> SearchStats:
+        """What the present search took so far, and what the actors did for it."""
+        actors = tuple(now.since(then) for now, then in zip(self._client.links, self._links, strict=True))
+        wall_s, requests = max(perf_counter() - self._start_s, 1e-9), sum(actor.requests for actor in actors)
         return replace(
-            stats,
+            super().stats(),
             nn_batches=round(sum(actor.batches for actor in actors)),
             actors=actors,
             restarts=sum(actor.failures for actor in actors),
             queue_depth=sum(actor.queued_rows for actor in actors) / max(requests, 1),
             max_queue_depth=max(actor.max_queued_rows for actor in actors),
-            driver_overlap=min(1.0, 1.0 - self.wait_s / wall_s),
+            driver_overlap=min(1.0, 1.0 - (0.0 if self._loop is None else self._loop.wait_s) / wall_s),
             actor_overlap=min(1.0, sum(actor.busy_s for actor in actors) / (len(actors) * wall_s)),
         )
 
+    def close(self) -> None:
+        """Free the trees, and end the actors that were started for them."""
+        super().close()
+        if self.fleet is not None:
+            self.fleet.close()
 
-def run_ray(session: RaySession) -> Generator[None, None, None]:
-    """Grow all trees to the end of their budgets, yielding often. Whatever ends this early, nothing stays in flight."""
-    loop = _Loop(session)
-    try:
-        while loop.turn():
-            yield
-    finally:
-        loop.close()
+
+def pace_for(config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> _Pace:
+    """How large batches are and how many are out, for so many trees."""
+    leaves = config.leaves_per_tree or 1
+    num_batches = config.max_inflight_batches or evaluator_pipeline
+    size = config.max_batch or _batch_size(config, num_trees * leaves, num_batches)
+    # Else places would stay empty, or the only batch half empty.
+    overlaps = num_trees * leaves <= max((num_batches - 1) * size, size - 1)
+    return _Pace(size, num_batches, leaves, overlaps, config.max_wait_ms / 1000.0)
+
+
+def _batch_size(config: SearchConfig, num_leaves: int, num_batches: int) -> int:
+    """Rows of a batch, if `num_leaves` can be out without a price in strength.
+
+    A few trees have more out: one in 25 of the budget; docs/ray.md says what that costs.
+    """
+    budget = 400 if config.num_simulations is None else config.num_simulations
+    pending = max(num_leaves, min(64, budget // 25))
+    return max(config.leaves_per_tree or 1, min(_MAX_ROWS_PER_BATCH, -(-pending // num_batches)))
 
 
 class _Loop:
     """The three phases."""
 
-    def __init__(self, session: RaySession) -> None:
-        plan = session.plan
-        self._session, self._forest, self._port = session, session.forest, session.port
-        self._depth, self._size, self._leaves = plan.pipeline, plan.batch_size, plan.leaves_per_tree
-        self._overlaps = plan.overlaps
+    def __init__(self, growth: Growth, client: RayEvaluator, pace: _Pace) -> None:
+        self._growth, self._forest, self._port = growth, growth.forest, growth.port
+        self._client, self._max_wait_s = client, pace.max_wait_s
+        self._depth, self._size, self._leaves = pace.num_batches, pace.batch_size, pace.leaves_per_tree
+        self._overlaps = pace.overlaps
+        self.wait_s = 0.0
+        """Seconds in which there was nothing to do here."""
         # One more than can be out: the one being filled.
         self._idle = self._port.buffers(self._depth + 1, num_rows=max(self._size, self._leaves))
         self._open = _Flight(self._idle.pop())
@@ -123,8 +195,8 @@ class _Loop:
 
     def turn(self) -> bool:
         """One round of the three phases. False: the search has ended."""
-        session, forest = self._session, self._forest
-        if session.should_stop():
+        forest = self._forest
+        if self._growth.should_stop():
             forest.stop()  # only roots without an evaluation are still selected: every tree has an answer
         while len(self._out) < self._depth:
             self._select()
@@ -190,18 +262,18 @@ class _Loop:
         flight = self._open
         if flight.num_rows == 0:
             return False
-        return self._is_full() or not self._out or perf_counter() - flight.since >= self._session.max_wait_s
+        return self._is_full() or not self._out or perf_counter() - flight.since >= self._max_wait_s
 
     def _dispatch(self) -> None:
         """Send the open batch, and open another."""
         flight, port = self._open, self._port
         rows: Any
-        if self._session.client.takes_states:
+        if self._client.takes_states:
             rows = np.concatenate([self._forest.states(batch) for batch in flight.rounds])
         else:
             rows = flight.buffer.first(flight.num_rows)
         flight.ticket = port.submit_rows(rows, flight.num_rows)
-        self._session.num_places += max(self._size, flight.num_rows)
+        self._growth.num_places += max(self._size, flight.num_rows)
         self._out.append(flight)
         self._open = _Flight(self._idle.pop())
 
@@ -209,17 +281,17 @@ class _Loop:
 
     def _drain(self) -> None:
         """Wait for the next answer, and complete all that are there."""
-        session, port = self._session, self._port
+        port = self._port
         timeout_s = _LOOK_UP_S
         if self._open.num_rows and len(self._out) < self._depth:
-            due = self._open.since + session.max_wait_s - perf_counter()
+            due = self._open.since + self._max_wait_s - perf_counter()
             timeout_s = max(0.0, min(timeout_s, due))
         questions = [question for flight in self._out for question in flight.questions if not question.is_done]
         start = perf_counter()
-        session.client.wait(questions, timeout_s)
+        self._client.wait(questions, timeout_s)
         waited_s = perf_counter() - start
         port.seconds += waited_s
-        session.wait_s += waited_s
+        self.wait_s += waited_s
         for flight in [flight for flight in self._out if flight.is_done]:
             self._complete(flight)
 

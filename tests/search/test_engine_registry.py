@@ -1,0 +1,175 @@
+"""Engines by name: what they declare, what is refused because of it, the table of the docs, and engines of others."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windrow
+from windrow import ConfigError, Search, SearchConfig, make_game
+from windrow.capabilities import Capabilities
+from windrow.engine_registry import ENGINES, engine_names, register_engine
+from windrow.evaluators import HashEvaluator
+from windrow.search.engine import Engine
+from windrow.search.engines import engines_that, find_engine
+from windrow.testing import EngineFaultError, check_engine
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "engines.md"
+ONES = [name for name in ENGINES if name != "auto"]
+GAME = make_game("tictactoe")
+
+
+def load(name: str) -> type[Engine]:
+    if name == "tensor":
+        pytest.importorskip("torch")
+    return find_engine(name)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_entry_is_an_engine_of_that_name(name: str) -> None:
+    engine = load(name)
+    assert issubclass(engine, Engine) and engine.name == name and engine.capabilities.summary
+    assert engine.capabilities.is_choice == (name == "auto")
+
+
+def test_unknown_names_are_refused_with_a_hint() -> None:
+    for make in (find_engine, lambda name: SearchConfig(engine=name)):
+        with pytest.raises(ConfigError, match=r"vectorised.*[Dd]id you mean 'vectorized'"):
+            make("vectorised")
+
+
+@pytest.mark.parametrize("name", ["auto", "sequential", "batched", "vectorized"])
+def test_engines_of_this_process_do_what_every_engine_must(name: str) -> None:
+    check_engine(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["multiprocess", "tensor"])
+def test_the_others_do_too(name: str) -> None:
+    load(name)
+    check_engine(name)
+
+
+@pytest.mark.ray
+def test_the_ray_engine_does_too() -> None:
+    check_engine("ray")
+
+
+# --- An engine of one's own ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def halves(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The engine of the example."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.delitem(sys.modules, "own_engine", raising=False)
+    monkeypatch.setattr("windrow.engine_registry.ENGINES", dict(ENGINES))
+    register_engine("halves", "own_engine:HalvesEngine")
+    return "halves"
+
+
+def test_an_engine_of_ones_own(halves: str) -> None:
+    check_engine(halves)
+    assert halves in engine_names() and halves in engines_that(lambda able: able.is_private)
+    search = Search(GAME, HashEvaluator(1), SearchConfig(engine=halves, num_simulations=20))
+    assert search.run([GAME.initial_state()] * 3)[0].stats.engine == halves
+
+
+def test_an_engine_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    found = EntryPoint(name="theirs", value="own_engine:HalvesEngine", group="windrow.engines")
+    replaced = EntryPoint(name="sequential", value="own_engine:HalvesEngine", group="windrow.engines")
+    monkeypatch.setattr("windrow.engine_registry.entry_points", lambda group: [found, replaced])
+    windrow.engine_registry._installed.cache_clear()
+    try:
+        assert engine_names()[-1] == "theirs" and find_engine("theirs").name == "halves"
+        assert find_engine("sequential").name == "sequential", "nobody replaces one of windrow's own"
+    finally:
+        windrow.engine_registry._installed.cache_clear()
+
+
+def broken(change: Callable[[Any], None]) -> type[Engine]:
+    """A sequential engine with one mistake."""
+    from windrow.search.engines.sequential import SequentialEngine
+
+    class Broken(SequentialEngine):
+        name = "broken"
+
+    change(Broken)
+    return Broken
+
+
+def forget_moves(engine: Any) -> None:
+    engine.advance = lambda self, moves: None
+
+
+def spend_less(engine: Any) -> None:
+    begin = engine.begin
+    engine.begin = lambda self, order: begin(self, order._replace(budgets=order.budgets - 1))
+
+
+def change_keys(engine: Any) -> None:
+    begin = engine.begin
+    engine.begin = lambda self, order: begin(self, order._replace(keys=order.keys + 1))
+
+
+def never_stop(engine: Any) -> None:
+    grow = engine.grow
+    engine.grow = lambda self, should_stop: grow(self, lambda: False)
+
+
+@pytest.mark.parametrize("change", [forget_moves, spend_less, change_keys, never_stop])
+def test_mistakes_are_found(change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "broken": "nowhere:Broken"})
+    kind = broken(change)
+    for module in ("windrow.search.checking", "windrow.search.search"):
+        monkeypatch.setattr(f"{module}.find_engine", lambda name: kind)
+    with pytest.raises(EngineFaultError):
+        check_engine("broken")
+
+
+# --- The table of the docs -------------------------------------------------------------------------------------------
+
+
+def yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+ROWS: dict[str, Callable[[Capabilities], str]] = {
+    "leaves of a tree in flight": lambda able: "any number" if able.max_leaves is None else str(able.max_leaves),
+    "a network call has leaves of": lambda able: "many trees" if able.batches_trees else "one tree",
+    "evaluator": lambda able: {"here": "in this process", "actors": "on inference actors", "device": "on the device"}[
+        able.evaluator
+    ],
+    "games": lambda able: {"any": "any", "tensor": "those in torch ops"}[able.games],
+    "chance": lambda able: "yes" if "sampled" in able.chance else "listed outcomes",
+    "more than two players": lambda able: yes(able.max_values > 2),
+    "time limit, `stream`, `stop`": lambda able: yes(able.has_time_limit and able.streams),
+    "prediction cache": lambda able: {"shared": "yes", "own": "one per worker", "none": "no"}[able.cache],
+    "Gumbel root": lambda able: "yes" if able.max_gumbel_leaves is None else "with one leaf in flight",
+    "skipped collisions": lambda able: yes("skip" in able.collisions),
+    "`trees_per_root`": lambda able: yes(able.has_copies),
+    "same visits for the same seed": lambda able: yes(able.is_deterministic),
+}
+
+
+def make_table() -> str:
+    able = {name: load(name).capabilities for name in ONES}
+    lines = [["", *able], ["---"] * (1 + len(able))]
+    lines += [[what, *(say(one) for one in able.values())] for what, say in ROWS.items()]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def test_the_table_of_engines_is_what_they_declare(update_golden: bool) -> None:
+    pattern = re.compile(r"(?<=<!-- capabilities -->\n)\|.*?(?=\n\n)", re.DOTALL)
+    page = PAGE.read_text()
+    if update_golden:
+        PAGE.write_text(pattern.sub(make_table().replace("\\", "\\\\"), page))
+    found = pattern.search(PAGE.read_text())
+    assert found is not None and found[0] == make_table(), "make golden writes it anew"
