@@ -119,7 +119,7 @@ def test_settings_reach_the_search() -> None:
     assert isinstance(player, SearchPlayer)
     config = player.config
     assert (config.num_simulations, config.c_puct, config.first_play, config.max_batch) == (50, 2.5, "parent", 8)
-    assert (config.engine, config.seed) == ("vectorized", 9)
+    assert (config.engine, config.leaves_per_tree, config.seed) == ("auto", 1, 9)
     assert make_player(CONNECT4, "rollout:sims=7").choose([WIN_IN_ONE])
     default = make_player(CONNECT4, "rollout")
     assert isinstance(default, SearchPlayer) and default.config.num_simulations == 100

@@ -39,7 +39,7 @@ def test_another_version_knows_nothing(place_bits: int):
     plain = Search(CONNECT4, Learner(CONNECT4.num_actions), config)
     for version in (0, 1, 2**40, 1, 0):
         is_new = (version, learner.version) in ((0, 0), (1, 0), (2**40, 1))
-        learner.version = plain._port._bound.version = version
+        learner.version = plain.engine.port._bound.version = version
         search.run(CONNECT4.initial_state())
         plain.run(CONNECT4.initial_state())
         assert_same_tree(search, 0, snapshot(plain), config, f"version {version}")

@@ -12,7 +12,6 @@ from windrow import Search, SearchConfig, SearchError
 from windrow.evaluators import HashEvaluator
 from windrow.search import draw_tree
 from windrow.search.tree_picture import render_tree
-from windrow.search.trees import node_at
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -67,7 +66,7 @@ def test_visits_are_those_of_the_tree() -> None:
         first = int(np.argmax(result.visits))
         assert labels[0].startswith(f"{game.action_name(first)} {result.visits[first]} {result.q[first]:+.2f}")
     below = draw_tree(search, tree=1, path=[first])
-    assert words_of(below)[0].startswith(f"{game.action_name(first)}: {node_at(search, [first], tree=1).visits} visits")
+    assert words_of(below)[0].startswith(f"{game.action_name(first)}: {search.node([first], tree=1).visits} visits")
 
 
 @pytest.mark.parametrize("engine", ["sequential", "batched", "vectorized", "multiprocess"])
@@ -86,7 +85,7 @@ def test_of_several_trees_of_a_root_the_first_is_drawn() -> None:
     game = windrow.make_game("tictactoe")
     search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=60, trees_per_root=2, dirichlet_fraction=0.25))
     search.run([game.initial_state(), game.state_from_moves("b2")])
-    assert words_of(draw_tree(search, tree=1))[0].startswith(f"root: {node_at(search, [], tree=2).visits} visits")
+    assert words_of(draw_tree(search, tree=1))[0].startswith(f"root: {search.node(tree=2).visits} visits")
 
 
 class Countdown:

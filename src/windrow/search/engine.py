@@ -7,7 +7,7 @@ time, in this order:
     engine.plant(roots)                                    fresh trees, one for each root
     engine.begin(order)                                    what the next search of all trees is to be
     for _ in engine.grow(should_stop): ...                 between two steps everything below may be asked
-    engine.roots(), engine.stats()                         what was found, and what it took
+    engine.stats(), engine.roots()                         what it took, and what was found at that moment
     engine.advance(moves)                                  every root moves, and keeps its subtree
     engine.close()
 

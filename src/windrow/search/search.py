@@ -90,7 +90,6 @@ class Search:
         self._able = kind.capabilities
         check_roots(self.config, self.game)
         self._check_engine(self.config, has_cache=cache is not None)
-        capabilities.check_game(self.config.engine, self._able, self.game)
         self.cache = cache
         if cache is None and self.config.cache_memory and self._able.cache == "shared":
             self.cache = PredictionCache(self.config.cache_memory)
@@ -100,6 +99,7 @@ class Search:
         self._evaluator = evaluator
         self.engine: Engine = kind(self.game, evaluator, self.config, self.cache)
         """Holds the trees."""
+        capabilities.check_game(self.config.engine, self._able, self.game)
         self.is_planted = False
         """Whether there are trees to go on with; an interrupt may come while they are planted."""
         self._states: list[State] = []

@@ -7,6 +7,7 @@ from importlib import import_module
 
 from windrow.capabilities import Capabilities
 from windrow.engine_registry import engine_names, engine_place
+from windrow.errors import MissingExtraError, how_to_install
 from windrow.search.engine import Engine
 
 
@@ -15,9 +16,15 @@ def find_engine(name: str) -> type[Engine]:
 
     Raises:
         ConfigError: there is no engine of this name.
+        MissingExtraError: it needs a package that is not installed.
     """
     module, _, attribute = engine_place(name).partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError(f"the {name} engine needs PyTorch: {how_to_install('torch')}") from error
 
 
 def engines_that(can: Callable[[Capabilities], bool]) -> tuple[str, ...]:
@@ -27,6 +34,6 @@ def engines_that(can: Callable[[Capabilities], bool]) -> tuple[str, ...]:
         try:
             if can(find_engine(name).capabilities):
                 found.append(name)
-        except ModuleNotFoundError:  # noqa: PERF203 - one of them, not all
+        except ImportError:  # noqa: PERF203 - one of them, not all
             continue
     return tuple(found)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ class LocalEngine(Engine):
         self._schedule = Schedule()
         self._trees: npt.NDArray[np.int32] = np.arange(0, dtype=np.int32)
         self._before: tuple[float, ...] = ()
-        self._growth: Growth | None = None
+        self._num_places = 0
         self._num_advances = 0
 
     @abstractmethod
@@ -86,14 +87,21 @@ class LocalEngine(Engine):
 
     def begin(self, order: Order) -> None:
         """Begin a search of all trees."""
-        self._before, self._growth = self._spent(), None
+        self._before, self._num_places = self._spent(), 0
         explores = np.ones(len(self._trees), bool)
         self.forest.begin_many(self._trees, order.budgets, order.keys, order.counts, explores, order.version)
 
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
         """Grow all trees to the end of their budgets."""
-        self._growth = Growth(self.forest, self.port, self._schedule, should_stop)
-        return self.run(self._growth)
+        # It is not kept: it refers to the trees, and through `should_stop` to the search.
+        growth = Growth(self.forest, self.port, self._schedule, should_stop)
+        try:
+            with closing(cast("Generator[None, None, None]", self.run(growth))) as steps:
+                for _ in steps:
+                    self._num_places = growth.num_places
+                    yield
+        finally:
+            self._num_places = growth.num_places
 
     def roots(self) -> Roots:
         """What is known of the roots."""
@@ -116,7 +124,7 @@ class LocalEngine(Engine):
             self._schedule,
             spent,
             num_trees=len(self._trees),
-            num_places=0 if self._growth is None else self._growth.num_places,
+            num_places=self._num_places,
             cache_bytes=0 if self._cache is None else self._cache.stats.bytes,
         )
 

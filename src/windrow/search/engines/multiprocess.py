@@ -120,8 +120,7 @@ class MultiprocessEngine(Engine):
                 forest.halt()
 
     def roots(self) -> Roots:
-        """What is known of the roots."""
-        self.forest.refresh()
+        """What was known of the roots when `stats` was asked for."""
         return self.forest.roots()
 
     def node(self, tree: int, moves: Sequence[int]) -> Any:

@@ -101,7 +101,7 @@ class RayEngine(LocalEngine):
             weakref.finalize(self, self.fleet.close)
         super().__init__(game, self._client, config, cache)
         self._pace = _Pace(1, 1, 1, False, 0.0)
-        self._loop: _Loop | None = None
+        self._wait_s = 0.0
         self._start_s = 0.0
         self._links: list[LinkStats] = []
 
@@ -117,15 +117,17 @@ class RayEngine(LocalEngine):
     def begin(self, order: Order) -> None:
         """Begin a search of all trees."""
         super().begin(order)
-        self._start_s, self._links = perf_counter(), self._client.links
+        self._start_s, self._links, self._wait_s = perf_counter(), self._client.links, 0.0
 
     def run(self, growth: Growth) -> Generator[None, None, None]:
         """Select, dispatch and drain."""
-        self._loop = loop = _Loop(growth, self._client, self._pace)
+        loop = _Loop(growth, self._client, self._pace)
         try:
             while loop.turn():
+                self._wait_s = loop.wait_s
                 yield
         finally:
+            self._wait_s = loop.wait_s
             loop.close()
 
     def stats(self) -> SearchStats:
@@ -139,7 +141,7 @@ class RayEngine(LocalEngine):
             restarts=sum(actor.failures for actor in actors),
             queue_depth=sum(actor.queued_rows for actor in actors) / max(requests, 1),
             max_queue_depth=max(actor.max_queued_rows for actor in actors),
-            driver_overlap=min(1.0, 1.0 - (0.0 if self._loop is None else self._loop.wait_s) / wall_s),
+            driver_overlap=min(1.0, 1.0 - self._wait_s / wall_s),
             actor_overlap=min(1.0, sum(actor.busy_s for actor in actors) / (len(actors) * wall_s)),
         )
 
