@@ -74,8 +74,11 @@ def test_no_command_runs_what_a_file_names(command: str, kind: str) -> None:
 @pytest.mark.ray
 @pytest.mark.parametrize("kind", ["subprocess:Popen", "trap:Game"])
 def test_no_actor_runs_what_a_file_names(kind: str) -> None:
+    from ray_cases import ray_cluster
+
     place = hostile_run(kind).resolve()
-    code, _, err = run("search", "connect4", "--evaluator", str(place), "--sims", "4", "--engine", "ray")
+    with ray_cluster():
+        code, _, err = run("search", "connect4", "--evaluator", str(place), "--sims", "4", "--engine", "ray")
     assert code != 0 and f"trained for {kind}" in err and is_safe()
 
 

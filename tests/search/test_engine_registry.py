@@ -56,9 +56,13 @@ def test_the_others_do_too(name: str) -> None:
     check_engine(name)
 
 
+@pytest.mark.slow  # every search starts actors of its own
 @pytest.mark.ray
 def test_the_ray_engine_does_too() -> None:
-    check_engine("ray")
+    from ray_cases import ray_cluster
+
+    with ray_cluster():
+        check_engine("ray")
 
 
 # --- An engine of one's own ------------------------------------------------------------------------------------------

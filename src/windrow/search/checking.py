@@ -90,9 +90,10 @@ def _check_search(game: CoreGame, config: SearchConfig, able: Capabilities) -> N
             laws = [ReferenceSearch(game, HashEvaluator(7), config, tree=tree) for tree in range(len(roots))]
             _compare(search, laws, roots, search.run(roots), able)
             actions = [int(result.visits.argmax()) for result in search.run()]
-            for law, action in zip(laws, actions, strict=True):
-                law.run()
-                law.advance(action)
+            if able.is_deterministic:
+                for law, action in zip(laws, actions, strict=True):
+                    law.run()
+                    law.advance(action)
             before = [search.node([action], tree=tree) for tree, action in enumerate(actions)]
             search.advance(actions)
             if any(game.to_play(state) < 0 for state in search.states):
