@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -70,6 +70,15 @@ def is_refused(call: Callable[[], object]) -> None:
         call()
 
 
+def cluster_for(engine: str) -> AbstractContextManager[Any]:
+    """A cluster of the test's own, where its engine needs one."""
+    if engine != "ray":
+        return nullcontext()
+    from ray_cases import ray_cluster
+
+    return ray_cluster()
+
+
 @pytest.mark.parametrize("engine", ["multiprocess", "tensor", pytest.param("ray", marks=pytest.mark.ray)])
 def test_a_fork_cannot_use_what_is_shared(engine: str) -> None:
     """Neither calls, nor closing, nor the end of the fork's objects do anything to the original."""
@@ -78,7 +87,7 @@ def test_a_fork_cannot_use_what_is_shared(engine: str) -> None:
     settings: dict[str, Any] = {"multiprocess": {"num_workers": 2, **NOISE}, "ray": {"leaves_per_tree": 1}}.get(
         engine, {}
     )
-    with open_search(engine=engine, **settings) as (search, want):
+    with cluster_for(engine), open_search(engine=engine, **settings) as (search, want):
 
         def child() -> None:
             is_refused(lambda: search.run(STATES))
