@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import index
 from time import perf_counter
 from types import TracebackType
@@ -25,7 +25,7 @@ from windrow.search.engines import find_engine
 from windrow.search.forest import raise_in_words
 from windrow.search.merging import merge_copies
 from windrow.search.result import SearchResult
-from windrow.search.stats import SearchStats, StoppedBy
+from windrow.search.stats import SearchStats, StoppedBy, complete_stats
 from windrow.search.turns import Turn, Turns
 
 _NO_LIMIT = 2**31 - 2
@@ -376,8 +376,9 @@ class Search:
     def _order(self, budget: int) -> Order:
         """The next search of all trees."""
         copies, num_roots = self.config.trees_per_root, len(self._present_states())
-        shares = np.full(copies, budget // copies, np.int64)
-        shares[: budget % copies] += 1
+        budgets = np.full(num_roots * copies, budget // copies, np.int64)
+        if copies > 1:
+            budgets.reshape(num_roots, copies)[:, : budget % copies] += 1
         if self.config.random_key == "tree":
             keys = np.arange(num_roots * copies, dtype=np.uint32)
             counts = np.full(num_roots * copies, self._num_searches, np.uint32)
@@ -385,7 +386,7 @@ class Search:
             drawn = [self._random_key(tree) for tree in range(num_roots * copies)]
             keys, counts = (np.array(column, np.uint32) for column in zip(*drawn, strict=True))
         version = mix_version(self._number, self.engine.version)
-        return Order(np.tile(shares, num_roots), keys, counts, version)
+        return Order(budgets, keys, counts, version)
 
     def _random_key(self, tree: int) -> tuple[int, int]:
         """The (tree, move) under which a tree's random numbers are drawn."""
@@ -405,7 +406,7 @@ class Search:
         """What was found, root by root."""
         config = self.config
         roots = merge_copies(self.engine.roots(), config.trees_per_root)
-        self.stats = stats = replace(
+        self.stats = stats = complete_stats(
             stats, engine_reason=self.engine.reason, stopped_by=stopped_by, total_s=perf_counter() - start
         )
         results = [

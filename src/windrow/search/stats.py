@@ -127,6 +127,16 @@ class SearchStats:
         return self.simulations / self.total_s if self.total_s > 0 else 0.0
 
 
+def complete_stats(stats: SearchStats, *, engine_reason: str, stopped_by: StoppedBy, total_s: float) -> SearchStats:
+    """The stats that an engine has just made, with what only `Search` knows.
+
+    They are filled in where they are, before anybody else has them: a copy of so many fields takes ten microseconds.
+    """
+    for name, value in (("engine_reason", engine_reason), ("stopped_by", stopped_by), ("total_s", total_s)):
+        object.__setattr__(stats, name, value)
+    return stats
+
+
 def make_stats(
     engine: str,
     totals: Mapping[str, int],
