@@ -24,10 +24,10 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+    return os.fdopen(handle, "rb")  # which closes the handle itself if it fails
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:

@@ -100,18 +100,20 @@ class TensorEngine(Engine):
         """Move every root. After an error the trees are planted anew where they were."""
         played = moves.tolist()
         after = [self._game.apply(root, move) for root, move in zip(self._roots, played, strict=True)]
-        if self._planted is None:
-            of_chance = [self._game.to_play(root) == CHANCE for root in self._roots]
-            edges = [self._outcome(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
-            try:
+        before, is_new = self._roots, [True] * len(after)
+        try:
+            if self._planted is None:
+                of_chance = [self._game.to_play(root) == CHANCE for root in before]
+                edges = [self._outcome(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
                 self._search.advance(torch.tensor(edges, device=self._search.device))
                 is_new = cast("list[bool]", self._search.pools.is_new.tolist())
-            except BaseException:
-                self.plant(self._roots)
-                raise
-            self._roots, self._result, self._is_new = after, None, is_new
-        else:
-            self.plant(after)
+            else:
+                self.plant(after)
+        except BaseException:  # also an interrupt after the last of these calls
+            self.plant(before)
+            raise
+        # No call from here on, so that no interrupt comes between these two lines.
+        self._roots, self._result, self._is_new = after, None, is_new
         self._num_advances += 1
 
     def begin(self, order: Order) -> None:
