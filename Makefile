@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-gpu test-ray test-ray-slow test-web lint format tidy type stub bench bench-peers readme-table sanitize golden docs docs-serve release-check all clean
+.PHONY: help install demo test test-slow test-gpu test-ray test-ray-slow test-ray-quick test-web lint format tidy tidy-changed type stub bench bench-peers readme-table sanitize coverage golden docs docs-serve release-check all clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,12 +34,14 @@ install: $(CORE) ## make .venv with the pinned development tools and windrow its
 demo: $(CORE) ## train Connect-4 for three minutes, and say how strong it became
 	$(PY) examples/demo.py $(ARGS)
 
-# A file's tests stay together, so that what they share is made once. More processes than four would fight over memory.
+# A file's tests stay together, so that what they share is made once; tests/conftest.py says in which order files are
+# given out. More processes than four would fight over memory.
 # Tests that send signals to their own process have one to themselves, without the threads of other tests' libraries.
-FAST := not slow and not gpu and not ray and not browser
+FAST := not slow and not gpu and not ray and not browser and not site
+TEST := -m pytest -n auto --maxprocesses 4 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder -m "$(FAST) and not signals"
 test: $(CORE) ## run the tests (fast ones: no slow, gpu or ray marker), in as many processes as there are cores
-	$(PY) -m pytest -n auto --maxprocesses 4 --max-worker-restart 0 --dist loadfile -m "$(FAST) and not signals" $(ARGS)
-	$(PY) -m pytest -m "$(FAST) and signals" $(ARGS) || [ $$? -eq 5 ]
+	$(PY) $(TEST) $(ARGS)
+	$(PY) -m pytest -m "$(FAST) and signals" $(or $(ARGS),$$(grep -rIl mark.signals tests)) || [ $$? -eq 5 ]
 
 # pytest exits 5 when no test has the marker; that is not a failure.
 test-slow: $(CORE) ## run the tests marked slow
@@ -50,6 +52,10 @@ test-gpu: $(CORE) ## run the tests marked gpu (needs a CUDA device)
 
 test-ray: $(CORE) ## run the tests that start a Ray cluster on this machine
 	$(PY) -m pytest -m "ray and not slow" $(ARGS)
+
+# One cluster, about a minute.
+test-ray-quick: $(CORE) ## run some of them: the search on a cluster
+	$(PY) -m pytest -m "ray and not slow" tests/search/test_ray_engine.py $(ARGS)
 
 test-ray-slow: $(CORE) ## run the long ones: drills, nodes that are killed
 	$(PY) -m pytest -m "ray and slow" $(ARGS)
@@ -74,9 +80,12 @@ format: $(TOOLS) ## format and fix what can be fixed, Python and C++
 	$(CXX_FILES) | xargs -r $(VENV)/bin/clang-format -i
 
 # clang-tidy reads how each file is compiled from the folder the core was built in last.
+TIDY = $(PY) .ci/tidy.py --build $$(ls -td build/core-* | head -n 1)
 tidy: $(CORE) ## check C++ names and common mistakes with clang-tidy
-	find cpp -name '*.cpp' | xargs -r -n 1 -P $(CMAKE_BUILD_PARALLEL_LEVEL) \
-		$(VENV)/bin/clang-tidy --quiet -p $$(ls -td build/core-* | head -n 1)
+	$(TIDY)
+
+tidy-changed: $(CORE) ## the same for the sources that differ from main, or from the commit before
+	$(TIDY) --changed
 
 type: $(TOOLS) ## check types in src/ (strict)
 	$(PY) -m basedpyright --pythonpath $(PY) $(ARGS)
@@ -94,23 +103,34 @@ readme-table: $(CORE) ## write the figures of bench/results into README.md and d
 	$(PY) bench/readme.py $(ARGS)
 
 sanitize: $(TOOLS) ## run the C++ tests under ASan+UBSan, the thread pool's under TSan
-	$(call sanitize,address)
-	$(call sanitize,thread)
+	$(call cpp_tests,address)
+	$(call cpp_tests,thread)
 
-define sanitize
-$(PY) -m cmake -S . -B build/sanitize-$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
-	-DCMAKE_BUILD_TYPE=Debug -DWINDROW_SANITIZE=$(1) -DWINDROW_WERROR=ON
-$(PY) -m cmake --build build/sanitize-$(1)
-$(VENV)/bin/ctest --test-dir build/sanitize-$(1) --output-on-failure --no-tests=error
+define cpp_tests
+$(PY) -m cmake -S . -B build/tests-$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
+	-DCMAKE_BUILD_TYPE=Debug -DWINDROW_TESTS=$(1) -DWINDROW_WERROR=ON
+$(PY) -m cmake --build build/tests-$(1)
+$(VENV)/bin/ctest --test-dir build/tests-$(1) --output-on-failure --no-tests=error
 endef
+
+# What runs in processes that the tests start is not counted: workers, commands, actors.
+coverage: $(CORE) ## print how many lines the fast tests (Python) and the C++ tests (the core) execute
+	$(PY) $(TEST) -q --cov=windrow --cov-report= $(ARGS)
+	rm -rf build/tests-coverage
+	$(call cpp_tests,coverage)
+	@echo "Python: the fast tests execute $$($(PY) -m coverage report --format=total) % of the lines of windrow"
+	@$(PY) .ci/cpp_coverage.py build/tests-coverage
 
 golden: $(CORE) ## rewrite the golden files; review the diff
 	$(PY) -m pytest tests/golden --update-golden $(ARGS)
 
 # Builds from what is here alone: no fonts, scripts or pictures are fetched. --strict: a link that leads nowhere fails, but
 # not with --quiet, which keeps mkdocs from counting its warnings.
-docs: $(TOOLS) ## build the documentation into build/site, every link checked
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
+docs: $(CORE) ## build the documentation into build/site, every link checked
+	@if $(PY) -c 'import mkdocs' 2>/dev/null; then set -ex; \
+		NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS); \
+		WINDROW_SITE=build/site $(PY) -m pytest -q -m site tests/test_site.py; \
+	else echo "the tools of the site need Python 3.11 or newer: not built"; fi
 
 docs-serve: $(TOOLS) ## serve the documentation, and build it again at every change
 	$(PY) -m mkdocs serve $(ARGS)
@@ -118,7 +138,7 @@ docs-serve: $(TOOLS) ## serve the documentation, and build it again at every cha
 release-check: $(TOOLS) ## build what a release would upload, and try it in an empty environment
 	$(PY) .ci/release_check.py $(ARGS)
 
-all: lint type test test-web ## what CI runs
+all: lint type test docs tidy-changed test-ray-quick test-web ## what CI runs
 
 clean: ## delete everything that was built or installed here
 	rm -rf $(VENV) $(PEERS_VENV) build dist .pytest_cache .ruff_cache .hypothesis src/windrow/_core*.so src/*.dist-info

@@ -89,8 +89,6 @@ def wheel_problems(wheel: Path) -> list[str]:
     native = {name for name in held if re.fullmatch(r"windrow/_core\.[\w.-]+\.so", name)}
     problems = [] if len(native) == 1 else [f"{wheel.name} has {len(native)} native modules, not 1"]
     expected = {name.removeprefix("src/") for name in tracked() if name.startswith("src/windrow/")}
-    # The programs of `windrow bench suite`.
-    expected |= {name.replace("bench", "windrow/_bench", 1) for name in tracked() if re.match(r"bench/[^/]+$", name)}
     return problems + compare(wheel.name, held - native, expected)
 
 

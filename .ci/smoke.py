@@ -21,12 +21,9 @@ from windrow.reference import ReferenceSearch
 DATA = (
     "py.typed",
     "_core.pyi",
-    "_bench/suite.py",
     "play/data/connect4_solved.txt",
     "train/configs/connect4.toml",
     "train/configs/tensor/connect4.toml",
-    "train/report.css",
-    "train/report.js",
     "web/static/index.html",
     "web/static/play.js",
 )
@@ -70,6 +67,8 @@ def check_command() -> None:
     ):
         run = subprocess.run([found, *arguments], capture_output=True, text=True)
         assert run.returncode == 0 and expected in run.stdout, f"{arguments}: {run.stdout}{run.stderr}"
+    run = subprocess.run([found, "bench", "suite", "quick"], capture_output=True, text=True)
+    assert run.returncode == 1 and "clone the repository" in run.stderr, f"bench suite: {run.stdout}{run.stderr}"
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from machine import ROOT, num_cores
 
 FOLDER = Path(__file__).parent
-GAMES_IN_PYTHON = ROOT / "examples" / "games"
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 
 
@@ -61,9 +60,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "naive_selfplay": Benchmark(what="self-play against the naive way", about_s=95, needs=("torch",)),
     "selfplay": Benchmark(what="self-play's share of its network's speed", about_s=50, needs=("torch",)),
     "cache": Benchmark(what="the prediction cache", about_s=105, needs=("torch",)),
-    "game_kinds": Benchmark(what="games in C++, compiled, in Python", about_s=25, needs=("numba", "a checkout")),
+    "game_kinds": Benchmark(what="games in C++, compiled, in Python", about_s=25, needs=("numba",)),
     "openspiel_adapter": Benchmark(what="OpenSpiel's games through windrow", about_s=20, needs=("OpenSpiel",)),
-    "multiprocess": Benchmark(what="worker processes", about_s=70, needs=("two cores", "a checkout")),
+    "multiprocess": Benchmark(what="worker processes", about_s=70, needs=("two cores",)),
     "transport": Benchmark(what="rows to another process and back", about_s=5, needs=("two cores",)),
     "tune": Benchmark(what="windrow tune against an exhaustive grid", about_s=200, needs=("torch",)),
     "peers_tree": Benchmark(what="trees alone, beside others' trees", about_s=80, needs=("the peers",)),
@@ -133,8 +132,7 @@ NEEDS: Mapping[str, tuple[Callable[[], bool], str]] = {
     "Ray": (_module("ray"), 'pip install ".[ray]" in the checkout'),
     "FastAPI": (_module("fastapi"), 'pip install ".[web]" in the checkout'),
     "a GPU": (_has_gpu, "torch finds no CUDA device"),
-    "a checkout": (GAMES_IN_PYTHON.is_dir, "examples/ is not in the wheel: run it in a clone of the repository"),
-    "the peers": (lambda: peers_python() is not None, "make bench-peers installs them, in a clone of the repository"),
+    "the peers": (lambda: peers_python() is not None, "make bench-peers installs them"),
 }
 """What a benchmark may need: whether it is there, and what to do if not."""
 

@@ -17,6 +17,7 @@ from report import SMOKE_HELP, Figure, print_figures, write_json
 from resnet import make_resnet
 
 import windrow
+from windrow.engines import Vectorized
 from windrow.evaluators import TorchEvaluator
 
 
@@ -65,10 +66,8 @@ def main() -> None:
     for num_trees in (256, 1024, 4096):
         for pipeline, threads in ((1, 1), (2, 1), (2, 8)):
             config = windrow.SearchConfig(
-                engine="vectorized",
+                engine=Vectorized(pipeline=pipeline, num_threads=threads),
                 num_simulations=arguments.simulations,
-                pipeline=pipeline,
-                num_threads=threads,
                 max_memory=8 << 30,
             )
             rows = num_trees // pipeline

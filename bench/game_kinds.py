@@ -25,6 +25,7 @@ from tree_speed import Case
 
 import windrow
 from windrow import Search, SearchConfig
+from windrow.engines import Vectorized
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "games"
 NUM_TREES = 256
@@ -61,7 +62,9 @@ def make_games() -> list[Any]:
 
 def run_cases(title: str, games: list[Any], engine: str, num_simulations: int, num_repeats: int) -> list[Case]:
     """Measure the kinds in turns, and print them."""
-    config = SearchConfig(engine=engine, num_simulations=num_simulations, num_threads=1)
+    config = SearchConfig(
+        engine=Vectorized(num_threads=1) if engine == "vectorized" else engine, num_simulations=num_simulations
+    )
     count = NUM_TREES if engine == "vectorized" else 1
     cases = [
         Case(kind, Search(game, NullEvaluator(), config), openings(game, count))

@@ -214,8 +214,6 @@ def _commit() -> str:
         command = ["git", "-C", str(ROOT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    if not (ROOT / "pyproject.toml").is_file():  # a wheel, perhaps inside somebody else's repository
-        return f"of the wheel {_version('windrow')}"
     try:
         changed = " with changes" if git("status", "--porcelain", "--", "src", "cpp", "CMakeLists.txt") else ""
         return git("rev-parse", "--short", "HEAD") + changed

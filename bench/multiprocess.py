@@ -25,6 +25,7 @@ from report import Figure, number, print_table, run_alone
 
 import windrow
 from windrow import Search, SearchConfig
+from windrow.engines import Vectorized
 from windrow.evaluators import Synchronous
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "games"
@@ -127,12 +128,12 @@ def compare(title: str, game: Any, num_trees: int, num_simulations: int, num_tur
     network, states = CheapNetwork(game), openings(game, num_trees)
 
     def make(**settings: Any) -> Search:
-        return Search(game, network, SearchConfig(num_simulations=num_simulations, num_threads=1, **settings))
+        return Search(game, network, SearchConfig(num_simulations=num_simulations).with_settings(settings))
 
     cores = min(2, num_cores())
     cases = [
-        Case("vectorized, one core", make(engine="vectorized"), 1),
-        Case("vectorized, two cores", make(engine="vectorized"), cores),
+        Case("vectorized, one core", make(engine=Vectorized(num_threads=1)), 1),
+        Case("vectorized, two cores", make(engine=Vectorized(num_threads=1)), cores),
         Case("one worker", make(engine="multiprocess", num_workers=1), cores),
         Case("two workers", make(engine="multiprocess", num_workers=2), cores),
         Case("two workers, pipeline=1", make(engine="multiprocess", num_workers=2, pipeline=1), cores),
@@ -163,7 +164,7 @@ from connect4_python import Connect4
 import windrow
 game = windrow.games.as_core_game(Connect4())
 states = openings(game, 64)
-config = windrow.SearchConfig(num_simulations=100, engine="vectorized", num_threads=1)
+config = windrow.SearchConfig(num_simulations=100, engine=windrow.engines.Vectorized(num_threads=1))
 search = windrow.Search(game, CheapNetwork(game), config)
 search.run(states)
 print("ready", flush=True)

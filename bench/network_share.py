@@ -29,6 +29,7 @@ from resnet import ResNet, make_resnet
 
 import windrow
 from windrow import Search, SearchConfig, SearchStats
+from windrow.engines import Vectorized
 
 TARGET_SHARE = 0.95
 MAX_SHARE = 1.03
@@ -77,7 +78,7 @@ def measure_case(
     states = openings(game, num_trees) if positions == "mixed" else [game.initial_state()] * num_trees
     batch = torch.stack([torch.from_numpy(game.observe(state)) for state in states])
     config = SearchConfig(
-        engine="vectorized", num_simulations=num_simulations, num_threads=1 if num_threads == 1 else None
+        engine=Vectorized(num_threads=1 if num_threads == 1 else None), num_simulations=num_simulations
     )
     half = (num_simulations + 1) // 2
     torch.set_num_threads(num_threads)

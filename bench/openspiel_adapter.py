@@ -15,10 +15,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyspiel
 from machine import on_cores, take_quiet
-from open_spiel.python.algorithms import mcts
+from peer_tree_openspiel import EXPLORATION, make_bot, play_openings
 from report import Figure, number, print_table, run_alone
 
 import windrow
@@ -28,21 +27,7 @@ NUM_POSITIONS = 8
 NUM_PLIES = 4
 NUM_SIMULATIONS = 16_000
 """Of each program in a turn, in all its searches, so that a turn is long enough to tell how busy the machine is."""
-EXPLORATION = 2.0
 MIN_RATIO = 1.0
-
-
-class NullEvaluator(mcts.Evaluator):
-    """Equal priors, and nobody is ahead."""
-
-    def evaluate(self, state: Any) -> np.ndarray:
-        """[2]."""
-        return np.zeros(2)
-
-    def prior(self, state: Any) -> list[tuple[int, float]]:
-        """Legal actions, all alike."""
-        legal = state.legal_actions()
-        return [(action, 1.0 / len(legal)) for action in legal]
 
 
 def draw_moves(game: Any) -> list[list[int]]:
@@ -67,22 +52,8 @@ class Contest:
         self._search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), config)
         self._states = [game.state_from_moves(moves) for moves in openings]
         theirs = pyspiel.load_game(GAME)
-        self._bot = mcts.MCTSBot(
-            theirs,
-            EXPLORATION,
-            num_simulations,
-            NullEvaluator(),
-            solve=False,
-            random_state=np.random.RandomState(1),
-            child_selection_fn=mcts.SearchNode.puct_value,
-        )
-        self._their_states = []
-        for moves in openings:
-            state = theirs.new_initial_state()
-            for move in moves:
-                state.apply_action(move)
-            self._their_states.append(state)
-
+        self._bot = make_bot(theirs, "python", num_simulations)
+        self._their_states = play_openings(theirs, openings)
         self._num_repeats = max(1, NUM_SIMULATIONS // (num_simulations * len(openings)))
 
     def take_turns(self) -> tuple[float, float]:

@@ -52,6 +52,17 @@ def make_bot(game: Any, way: str | None, num_simulations: int) -> Any:
     return pyspiel.MCTSBot(game, evaluator, EXPLORATION, num_simulations, MAX_MEMORY_MB, False, 1, False, policy)
 
 
+def play_openings(game: Any, openings: list[list[int]]) -> list[Any]:
+    """The positions after some moves each."""
+    positions = []
+    for moves in openings:
+        state = game.new_initial_state()
+        for move in moves:
+            state.apply_action(move)
+        positions.append(state)
+    return positions
+
+
 def rate(bot: Any, positions: list[Any], task: Task) -> dict[str, float]:
     """Simulations per second, of searches of all positions until the round is long enough."""
     count, start = 0, perf_counter()
@@ -67,12 +78,7 @@ def main() -> None:
     """Get ready and serve."""
     task, way = read_arguments()
     game = pyspiel.load_game("connect_four")
-    positions = []
-    for moves in task.games:
-        state = game.new_initial_state()
-        for move in moves:
-            state.apply_action(move)
-        positions.append(state)
+    positions = play_openings(game, task.games)
     bot = make_bot(game, way, task.num_simulations)
     rate(bot, positions, task)
     serve(lambda: rate(bot, positions, task), packages=["open_spiel", "numpy"])

@@ -17,6 +17,7 @@ from null_evaluator import NullEvaluator
 from peer_child import MIN_ROUND_S, Task, read_arguments, serve
 
 import windrow
+from windrow.engines import Vectorized
 from windrow.evaluators import RolloutEvaluator, UniformEvaluator
 
 WAYS: dict[str | None, tuple[str, Any]] = {
@@ -46,7 +47,8 @@ def main() -> None:
     game = windrow.make_game("connect4")
     positions = [game.state_from_moves(moves) for moves in task.games]
     engine, evaluator = WAYS[way]
-    config = windrow.SearchConfig(engine=engine, num_simulations=task.num_simulations, num_threads=1)
+    options = Vectorized(num_threads=1) if engine == "vectorized" else engine
+    config = windrow.SearchConfig(engine=options, num_simulations=task.num_simulations)
     inputs = [positions] if engine == "vectorized" else [[state] for state in positions]
     with windrow.Search(game, evaluator(), config) as search:
         rate(search, inputs, task)

@@ -18,6 +18,7 @@ from price_cases import Case
 
 from windrow import Search, SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import Vectorized
 from windrow.evaluators import Evaluator, NetworkEvaluator, PredictionCache, load
 from windrow.evaluators.protocol import Observations, Pending
 from windrow.memory import spare_memory
@@ -115,7 +116,7 @@ class Trained:
             copies += [load(fold(model.net), game=model.game, backend=backend) for _ in range(_MORE_COPIES)]
             self._capture_graphs(copies, max_batch)
         self._crew = Crew(copies)
-        self._config = SearchConfig(num_threads=threads, max_batch=max_batch, **settings)
+        self._config, self._max_batch, self._num_threads = SearchConfig().with_settings(settings), max_batch, threads
         self._threads_of_many = max(1, (threads or num_cores()) // self.num_at_once)
         self._cache = PredictionCache(spare_memory() // 3 if cache_bytes is None else cache_bytes)
         self._lock = threading.Lock()
@@ -138,16 +139,16 @@ class Trained:
 
         is_one_of_many: others run at the same time, so it gets its share of the cores.
         """
-        config = self._config
+        options = Vectorized(num_threads=self._num_threads, max_batch=self._max_batch)
         if is_one_of_many and self.num_at_once > 1:
             # The others fill the time in which one waits: its batches need not be halved for that.
-            config = config.replace(num_threads=self._threads_of_many, pipeline=1)
-        config = config.replace(
+            options = options.replace(num_threads=self._threads_of_many, pipeline=1)
+        config = self._config.replace(
             num_simulations=case.simulations,
             in_flight=case.in_flight,
             on_collision=case.on_collision,
             leaves_per_tree=case.leaves,
-            engine=engine,
+            engine=options if engine == options.name else engine,
         )
         if evaluator is not None:
             return Search(self.game, evaluator, config)

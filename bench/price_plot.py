@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, log2
+from math import ceil, floor, isfinite, log2, log10
 from typing import Any
 
+from markup import Html, join, tag
 from price_cases import LEAVES, RULES, SIMULATIONS
-
-from windrow.train.report_charts import nice_ticks
-from windrow.train.report_html import Html, join, tag
 
 Row = Mapping[str, Any]
 
@@ -142,6 +140,15 @@ def _limits(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]
     low, high = min(*middle, *inner, 0.0), max(*middle, *inner, 0.0)
     room = 0.05 * (high - low or 1.0)
     return low - room, high + room
+
+
+def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Round numbers at even distances that reach from `low` to `high`, about so many steps."""
+    raw = (high - low) / about
+    power = 10.0 ** floor(log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    return [index * step for index in range(first, max(last, first + 1) + 1)]
 
 
 def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, high: float, title: str) -> Html:

@@ -25,6 +25,7 @@ from typing import Any
 from machine import num_cores
 
 from windrow import TERMINAL, Search, SearchConfig, make_game
+from windrow.engines import Vectorized
 from windrow.evaluators import UniformEvaluator
 from windrow.play.solved import MARKS
 from windrow.play.solver import Connect4Solver
@@ -32,7 +33,7 @@ from windrow.play.solver import Connect4Solver
 FILE = Path(__file__).with_name("price_positions.txt")
 PHASES = {(8, 11): 800, (12, 15): 1200, (16, 21): 1000}
 """First and last number of stones on the board, and how many positions to find."""
-SEARCH = SearchConfig(engine="vectorized", num_simulations=400, num_threads=1)
+SEARCH = SearchConfig(engine=Vectorized(num_threads=1), num_simulations=400)
 """What must go wrong, without a network."""
 STRENGTHS = (0.0, 0.4, 0.7, 0.9)
 """How often a player looks before it moves."""

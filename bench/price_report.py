@@ -3,7 +3,7 @@
     python bench/price_rows.py price_raw.json     # the results
     python bench/price_report.py                  # writes docs/*.svg, and the tables in docs/price-of-batching.md
 
-Everything comes from `src/windrow/play/data/price_of_batching.json`; what is between two markers of the page is written
+Everything comes from `src/windrow/tune/price_of_batching.json`; what is between two markers of the page is written
 anew, the rest is left as it is.
 """
 

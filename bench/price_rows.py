@@ -1,6 +1,6 @@
 """From what `bench/price.py` has counted to its results: a row per game, budget, rule and number of leaves.
 
-    python bench/price_rows.py price_raw.json     # writes src/windrow/play/data/price_of_batching.json
+    python bench/price_rows.py price_raw.json     # writes src/windrow/tune/price_of_batching.json
     python bench/price_rows.py price_raw.json calls.json     # what the first file lacks is taken from the others
     python bench/price_rows.py price_raw.json --add          # to what is known: pairs of games are counted together
 
@@ -30,7 +30,7 @@ from price_statistics import (
     resampled_means,
 )
 
-RESULTS = ROOT / "src" / "windrow" / "play" / "data" / "price_of_batching.json"
+RESULTS = ROOT / "src" / "windrow" / "tune" / "price_of_batching.json"
 
 Row = dict[str, Any]
 

@@ -104,7 +104,7 @@ def measure_pipelining(num_turns: int) -> list[Figure]:
 
     def make(fleet: InferenceFleet, num_batches: int) -> Search:
         settings = {"max_batch": ROWS, "max_inflight_batches": num_batches, "num_threads": 1}
-        return Search(game, fleet, SearchConfig(engine="ray", num_simulations=16, **settings))
+        return Search(game, fleet, SearchConfig(engine="ray", num_simulations=16).with_settings(settings))
 
     def make_evaluator() -> TenMilliseconds:
         return TenMilliseconds(game.num_actions)
@@ -163,8 +163,8 @@ def measure_local(num_turns: int) -> list[Figure]:
     for num_rows in LOCAL_ROWS:
         settings = {"num_simulations": 16, "max_batch": num_rows, "num_threads": 1}
         searches = {
-            "vectorized": Search(game, evaluator, SearchConfig(engine="vectorized", **settings)),
-            "ray, one actor": Search(game, evaluator, SearchConfig(engine="ray", **settings)),
+            "vectorized": Search(game, evaluator, SearchConfig(engine="vectorized").with_settings(settings)),
+            "ray, one actor": Search(game, evaluator, SearchConfig(engine="ray").with_settings(settings)),
         }
         title = f"ResNet 64x5 on this machine, batches of {num_rows}"
         runs = take_turns(title, searches, openings(game, 2 * num_rows), num_turns)

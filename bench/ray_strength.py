@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from report import print_table
+from solver_data import draw_positions
 
 from windrow import Search, SearchConfig, make_game
 from windrow.evaluators import RolloutEvaluator, load
@@ -30,7 +31,6 @@ from windrow.inference import InferenceFleet, connect
 from windrow.play.solved import PHASES, SolvedPosition, phase_of, solved_positions
 from windrow.play.solver import Connect4Solver
 from windrow.play.solver_book import mirror_key
-from windrow.play.solver_data import draw_positions
 
 GAME = make_game("connect4")
 NUM_SIMULATIONS = 400
@@ -71,7 +71,7 @@ def search_all(evaluator: Any, positions: Sequence[SolvedPosition], leaves: int)
 def search_each(fleet: InferenceFleet, positions: Sequence[SolvedPosition], name: str) -> list[int]:
     """Moves of the ray engine, one position after another."""
     actions: list[int] = []
-    with Search(GAME, fleet, SearchConfig(num_simulations=NUM_SIMULATIONS, **RAY[name])) as search:
+    with Search(GAME, fleet, SearchConfig(num_simulations=NUM_SIMULATIONS).with_settings(RAY[name])) as search:
         for position in positions:
             actions.append(search.run(position.state).best_action)
             tell(name, len(actions), len(positions))

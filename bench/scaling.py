@@ -29,9 +29,10 @@ from null_evaluator import NullEvaluator
 from report import Figure, number, print_table, run_alone
 
 from windrow import SearchConfig, make_game
+from windrow.engines import Auto
 from windrow.inference import BatchingPolicy, InferenceFleet, connect
 from windrow.train import GameLog, GameRecord, SelfPlay, SelfPlayConfig
-from windrow.train.ray_ledger import GameLedger
+from windrow.train.game_ledger import GameLedger
 
 TOLERANCE = 0.2
 """Of the formula against the simulation, as a share."""
@@ -97,7 +98,7 @@ def cpu_s(pid: int) -> float:
 def measure(is_smoke: bool) -> Costs:
     """All costs, of Connect-4 with 64 simulations."""
     game = make_game("connect4")
-    search = SearchConfig(num_simulations=64, dirichlet_fraction=0.25, num_threads=1, pipeline=1)
+    search = SearchConfig(num_simulations=64, dirichlet_fraction=0.25, engine=Auto(num_threads=1, pipeline=1))
     player = SelfPlay(game, NullEvaluator(), search, SelfPlayConfig(num_slots=256))
     list(player.play(64))
     before, stats = process_time(), player.stats

@@ -24,7 +24,7 @@ from resnet import make_resnet
 from windrow import SearchConfig
 from windrow.cli.compiler import quiet_compiler
 from windrow.tensor import TensorSearch, make_game
-from windrow.tensor.alone import network_alone
+from windrow.tensor.evaluators.network_call import prepare_network_call
 
 _IN_A_ROW = 4
 PARTS = ("network", "tree", "eager", "gomoku", "peers")
@@ -54,7 +54,7 @@ def share(game: Any, network: Any, num_trees: int, simulations: int, rounds: int
     A search evaluates one position per simulation and one per root; both count. Searches follow each other without a
     pause, as in self-play: the host prepares the next one while the device works.
     """
-    alone = network_alone(network, game, num_trees, torch.device("cuda"))
+    alone = prepare_network_call(network, game, num_trees, torch.device("cuda"))
     search = TensorSearch(game, network, SearchConfig(num_simulations=simulations), num_trees=num_trees)
     states = game.initial(num_trees, "cuda")
     assert bool((search.run(states).visits.sum(1) == simulations).all())

@@ -18,8 +18,7 @@ from report import SMOKE_HELP, Figure, print_figures, write_json
 
 from windrow import make_game
 from windrow.play.specs import parse_settings
-from windrow.train.tensor_config import TensorOptions, tensor_config_for
-from windrow.train.tensor_run import TensorTraining
+from windrow.train import TrainingRun, config_for
 
 SHOWN = {
     "num_simulations": "{:.0f} sims",
@@ -39,16 +38,15 @@ SHOWN = {
 def train(arguments: argparse.Namespace) -> list[Figure]:
     """Train, print the curve, keep it in the folder."""
     begin = time.perf_counter()
-    overrides = {**parse_settings(arguments.settings), "time_limit_s": arguments.seconds}
-    config = tensor_config_for(make_game("connect4"), overrides)
-    options = TensorOptions(**json.loads(arguments.options))
-    training = TensorTraining.create(arguments.run, config, options)
-    print(training.evaluator.choice, f"made in {time.perf_counter() - begin:.1f} s", flush=True)
+    overrides = {"search.engine": "tensor", **parse_settings(arguments.settings), "time_limit_s": arguments.seconds}
+    training = TrainingRun.create(arguments.run, config_for(make_game("connect4"), overrides))
+    strategy = training.strategy
+    print(strategy.choice, f"made in {time.perf_counter() - begin:.1f} s", flush=True)
     for name in ("copy", "selfplay", "solved", "learner"):
         start = time.perf_counter()
-        getattr(training, name).prepare()
+        getattr(strategy, name).prepare()
         print(f"{name} prepared in {time.perf_counter() - start:.1f} s", flush=True)
-    assert training.solved is not None
+    assert strategy.solved is not None
     next_test = arguments.test_every
     curve: list[dict[str, Any]] = []
     for report in training.iterations():
@@ -57,7 +55,7 @@ def train(arguments: argparse.Namespace) -> list[Figure]:
         print(f"{found['total_s']:6.1f} s  {', '.join(shown)}", flush=True)
         if found["total_s"] >= next_test or training.is_over:
             next_test = found["total_s"] + arguments.test_every
-            searched, bare = (training.solved.score(count) for count in (arguments.test_simulations, 0))
+            searched, bare = (strategy.solved.score(count) for count in (arguments.test_simulations, 0))
             point = {"seconds": found["total_s"], "searched": searched.to_dict(), "bare": bare.to_dict()}
             curve.append(point)
             (arguments.run / "curve.json").write_text(json.dumps(curve, indent=1))
@@ -96,7 +94,6 @@ def main() -> None:
     parser.add_argument("--test-every", type=float, default=20.0, metavar="SECONDS")
     parser.add_argument("--test-simulations", type=int, default=400)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--options", default="{}", metavar="JSON", help="TensorOptions")
     parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
     arguments = parser.parse_args()

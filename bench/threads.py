@@ -20,6 +20,7 @@ from report import Figure, number, print_table, run_alone
 
 import windrow
 from windrow import Search, SearchConfig
+from windrow.engines import Vectorized
 
 TREE_COUNTS = (16, 32, 64, 128, 256, 512, 1024)
 NUM_SIMULATIONS = 200
@@ -53,7 +54,7 @@ def measure_pairs(game: Any, num_trees: int, *, wanted: int, max_samples: int) -
     """Blocks of one and two threads in turns."""
     states = openings(game, num_trees)
     configs = [
-        SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, num_threads=num_threads)
+        SearchConfig(engine=Vectorized(num_threads=num_threads), num_simulations=NUM_SIMULATIONS)
         for num_threads in (1, 2)
     ]
     with (

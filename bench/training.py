@@ -39,7 +39,9 @@ def measure(is_smoke: bool) -> list[Figure]:
         for report in run.iterations():
             print(f"iteration {report.iteration}: {report.metrics.get('total_s', 0.0):.0f} s", flush=True)
         summary = run.summary()
-        player = SearchPlayer(run.game, run.evaluator, SearchConfig(num_simulations=SIMULATIONS), name="trained")
+        player = SearchPlayer(
+            run.game, run.strategy.evaluator, SearchConfig(num_simulations=SIMULATIONS), name="trained"
+        )
         positions = solved_positions(run.game)[:: 20 if is_smoke else 1]
         figures = [
             Figure(name="games played", value=summary["games"], unit="games", note="one run"),

@@ -19,6 +19,7 @@ from report import Figure, number, print_table, run_alone
 
 import windrow
 from windrow import Search, SearchConfig, SearchStats
+from windrow.engines import Vectorized
 
 NUM_TREES = 256
 TARGET_RATE = 2e6  # simulations per second at 400 simulations
@@ -97,7 +98,7 @@ def make_case(
     name: str, game: Any, num_simulations: int, *, states: list[Any] | None = None, num_threads: int = 1
 ) -> Case:
     """A case of NUM_TREES trees, at the start of the game if no states are given."""
-    config = SearchConfig(engine="vectorized", num_simulations=num_simulations, num_threads=num_threads)
+    config = SearchConfig(engine=Vectorized(num_threads=num_threads), num_simulations=num_simulations)
     search = Search(game, NullEvaluator(), config)
     return Case(name, search, states or [game.initial_state()] * NUM_TREES)
 

@@ -120,9 +120,9 @@ void Forest::advance(std::span<const int32_t> trees, std::span<const int64_t> mo
   for (const int32_t tree : trees) trees_[static_cast<size_t>(tree)].finish_advance();
 }
 
-void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version) {
+void Forest::begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t count, uint64_t model_version) {
   model_version_ = model_version;
-  for (int32_t i = first; i < last; ++i) begin({i, num_simulations, static_cast<uint32_t>(i), move, true});
+  for (int32_t i = first; i < last; ++i) begin({i, num_simulations, static_cast<uint32_t>(i), count, true});
 }
 
 void Forest::begin(std::span<const SearchOrder> orders, uint64_t model_version) {
@@ -136,7 +136,7 @@ void Forest::begin(const SearchOrder& order) {
   if (tree.node(tree.root()).kind == NodeKind::kOfChance) {
     throw std::logic_error("cannot begin a search where chance is to move");
   }
-  tree.begin(order.num_simulations, {options_.seed, order.key, order.move}, order.explores);
+  tree.begin(order.num_simulations, {options_.seed, order.key, order.count}, order.explores);
   const NodeKind kind = tree.node(tree.root()).kind;
   if (options_.gumbel.max_considered > 0 && kind != NodeKind::kOver) {
     tree.begin_gumbel(options_.gumbel, order.explores ? options_.gumbel.scale : 0.0f);

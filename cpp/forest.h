@@ -31,18 +31,19 @@
 
 namespace windrow {
 
+// What a search is. `windrow.SearchConfig` explains the settings and has their defaults; there are none here.
 struct ForestOptions {
   Rules rules;
-  bool share_collisions = true;  // else a leaf met again ends its tree's round
-  int32_t leaves_per_tree = 1;   // K
-  int32_t max_depth = 0;         // 0: no limit
-  double dirichlet_alpha = 1.0;
-  float dirichlet_fraction = 0.0f;
+  bool share_collisions;    // else a leaf met again ends its tree's round
+  int32_t leaves_per_tree;  // K
+  int32_t max_depth;        // 0: no limit
+  double dirichlet_alpha;
+  float dirichlet_fraction;
   GumbelOptions gumbel;  // instead of noise in the root's priors
-  uint64_t seed = 0;
-  int32_t num_threads = 1;
-  int32_t look_out_us = 50;  // for which threads wait for the next round before they sleep
-  size_t max_memory = size_t{1} << 30;
+  uint64_t seed;
+  int32_t num_threads;
+  int32_t look_out_us;  // for which threads wait for the next round before they sleep
+  size_t max_memory;    // bytes, for all trees together
 };
 
 // A leaf that waits for the evaluator.
@@ -58,8 +59,8 @@ struct Leaf {
 struct SearchOrder {
   int32_t tree = 0;
   int64_t num_simulations = 0;
-  uint32_t key = 0;  // with `move` and the forest's seed, the key of the search's random numbers
-  uint32_t move = 0;
+  uint32_t key = 0;  // with `count` and the forest's seed, the key of the search's random numbers
+  uint32_t count = 0;
   bool explores = true;  // else there is no noise at the root
 };
 
@@ -117,10 +118,9 @@ class Forest {
   // The same for many trees: all of them, or none and an exception.
   void advance(std::span<const int32_t> trees, std::span<const int64_t> moves);
   // Starts a search of every tree in [first, last) on its present root; draws new root noise. The next
-  // `num_simulations` simulations of each are its budget. `move` counts the searches so far: with the seed and the
-  // tree it is the key of the search's random numbers.
-  // `model_version` is part of the cache's keys.
-  void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t move, uint64_t model_version = 0);
+  // `num_simulations` simulations of each are its budget. `count` is the number of searches so far: with the seed
+  // and the tree it is the key of the search's random numbers. `model_version` is part of the cache's keys.
+  void begin(int32_t first, int32_t last, int64_t num_simulations, uint32_t count, uint64_t model_version = 0);
   // The same for any trees, each as it is ordered, while others go on.
   void begin(std::span<const SearchOrder> orders, uint64_t model_version);
   // Trees whose search has ended since the last call, ascending.

@@ -23,11 +23,12 @@
 
 namespace windrow {
 
+// `windrow.SearchConfig` explains these and has their defaults; there are none here.
 struct GumbelOptions {
-  int32_t max_considered = 0;  // 0: the root is as every other node
-  float scale = 0.0f;          // of the noise
-  float visit_offset = 50.0f;
-  float value_scale = 1.0f;
+  int32_t max_considered;  // 0: the root chooses as every other node does
+  float scale;             // of the noise
+  float visit_offset;
+  float value_scale;
 };
 
 // The edges of a root, as arrays over its legal actions.
@@ -87,6 +88,7 @@ class GumbelRoot {
     }
     for (double& score : scores) total += score = exp64(score - highest);
     std::vector<float> policy;
+    policy.reserve(scores.size());
     for (const double score : scores) policy.push_back(static_cast<float>(score / total));
     return policy;
   }
@@ -172,7 +174,7 @@ class GumbelRoot {
     return found;
   }
 
-  GumbelOptions options_;
+  GumbelOptions options_{};
   std::vector<double> noise_;
   std::vector<int32_t> visits_before_;
   std::vector<Phase> phases_;

@@ -1,7 +1,7 @@
 // random.h: the law's random numbers.
 //
 // A counter-based generator (Philox 4x32 with 10 rounds: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011): number `index` of a stream is a pure function of (seed, tree, move, purpose, lane, index). Nothing is
+// SC 2011): number `index` of a stream is a pure function of (seed, tree, count, purpose, lane, index). Nothing is
 // carried from call to call, so thread counts and schedules cannot change a draw. `windrow.numerics` is its twin.
 #pragma once
 
@@ -34,15 +34,15 @@ enum class Purpose : uint32_t { kRootNoise = 0, kMove = 1, kRollout = 2, kGumbel
 // Whose random numbers: one search of one tree.
 struct RandomKey {
   uint64_t seed = 0;
-  uint32_t tree = 0;  // or which game of many
-  uint32_t move = 0;  // how many searches this tree has had before
+  uint32_t tree = 0;   // or which game of many
+  uint32_t count = 0;  // how many searches this tree, or moves this game, has had before
 };
 
 class Stream {
  public:
   // `lane` splits a purpose into 2^24 independent streams (one per action, say); `index` is where in it to begin.
   Stream(RandomKey key, Purpose purpose, uint32_t lane, uint32_t index = 0)
-      : seed_(key.seed), counter_{index, static_cast<uint32_t>(purpose) | lane << 8, key.move, key.tree} {}
+      : seed_(key.seed), counter_{index, static_cast<uint32_t>(purpose) | lane << 8, key.count, key.tree} {}
 
   uint64_t next_bits() {
     const std::array<uint32_t, 4> block = philox(counter_, seed_);
@@ -67,9 +67,9 @@ class Stream {
     const double shift = alpha < 1.0 ? log64(next_uniform()) / alpha : 0.0;
     const double d = (alpha < 1.0 ? alpha + 1.0 : alpha) - 1.0 / 3.0, c = 1.0 / std::sqrt(9.0 * d);
     for (;;) {
-      const double x = next_normal(), root = 1.0 + c * x;
-      if (root <= 0.0) continue;
-      const double v = root * root * root, log_v = log64(v);
+      const double x = next_normal(), base = 1.0 + c * x;
+      if (base <= 0.0) continue;
+      const double v = base * base * base, log_v = log64(v);
       if (log64(next_uniform()) < 0.5 * x * x + d - d * v + d * log_v) return log64(d) + log_v + shift;
     }
   }

@@ -25,17 +25,17 @@ enum class FirstPlay : uint8_t {
   kParent,  // the node's own mean value less a constant
 };
 
+// `windrow.SearchConfig` explains these and has their defaults; there are none here.
 struct Rules {
-  float c_puct = 1.5f;
-  InFlight in_flight = InFlight::kVisits;
-  float virtual_loss = 1.0f;
-  FirstPlay first_play = FirstPlay::kValue;
-  float first_play_value = 0.0f;  // the constant of either kind
+  float c_puct;
+  InFlight in_flight;
+  float virtual_loss;
+  FirstPlay first_play;
+  float first_play_value;  // the constant of either kind
 };
 
 // The edges of one node, as arrays. `count` is a multiple of kLanes; padding has the prior kPadding, so that
 // its score is -infinity (or NaN at c_puct 0) and never the best.
-
 struct EdgeStatistics {
   int32_t count;
   const double* value_sum;    // W, for the player to move at the node
@@ -55,9 +55,10 @@ inline Float4 edge_q(Double4 value_sum, Int4 visits, Int4 in_flight, float virtu
   return denominator > 0 ? q : Float4{} + first_play;
 }
 
-// The index of the best edge. `root` is sqrt(N(s) + I(s)).
+// The index of the best edge. `sqrt_visits` is sqrt(N(s) + I(s)).
 template <InFlight kRule>
-inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float root, float virtual_loss, float first_play) {
+inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float sqrt_visits, float virtual_loss,
+                         float first_play) {
   Float4 best = Float4{} - std::numeric_limits<float>::infinity();
   Int4 best_index = {};
   Int4 index = {0, 1, 2, 3};
@@ -65,7 +66,7 @@ inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float root, 
     const Int4 visits = load<Int4>(edges.visits + i);
     const Int4 in_flight = convert<Int4>(load<Short4>(edges.in_flight + i));
     const Float4 q = edge_q<kRule>(load<Double4>(edges.value_sum + i), visits, in_flight, virtual_loss, first_play);
-    const Float4 u = c_puct * load<Float4>(edges.prior + i) * root / convert<Float4>(1 + visits + in_flight);
+    const Float4 u = c_puct * load<Float4>(edges.prior + i) * sqrt_visits / convert<Float4>(1 + visits + in_flight);
     const Float4 score = q + u;
     const Int4 is_better = score > best;
     best = is_better ? score : best;

@@ -142,8 +142,8 @@ class Tree {
         rules.first_play == FirstPlay::kValue
             ? rules.first_play_value
             : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
-    const float root = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    return follow(at, best_edge<kRule>(statistics_of(from), rules.c_puct, root, rules.virtual_loss, first_play));
+    const float sqrt_visits = std::sqrt(static_cast<float>(from.visits + from.in_flight));
+    return follow(at, best_edge<kRule>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss, first_play));
   }
 
   // The same from a root whose search was begun by `begin_gumbel`.

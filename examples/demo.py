@@ -94,17 +94,17 @@ def network_rate(run: TrainingRun) -> float:
     """Positions per second of the network alone, at the batch size of self-play."""
     state = run.game.initial_state()
     observations = np.stack([run.game.observe(state)] * run.config.selfplay.num_slots)
-    run.evaluator.evaluate(observations)
+    run.strategy.evaluator.evaluate(observations)
     start, num_batches = perf_counter(), 0
     while perf_counter() - start < 1.0:
-        run.evaluator.evaluate(observations)
+        run.strategy.evaluator.evaluate(observations)
         num_batches += 1
     return num_batches * len(observations) / (perf_counter() - start)
 
 
 def score(run: TrainingRun, name: str) -> Any:
     """How often the present network with a search keeps what a solved position is worth."""
-    player = SearchPlayer(run.game, run.evaluator, SearchConfig(num_simulations=SIMULATIONS), name=name)
+    player = SearchPlayer(run.game, run.strategy.evaluator, SearchConfig(num_simulations=SIMULATIONS), name=name)
     return ask_solver(run, player)
 
 
@@ -138,7 +138,7 @@ def show_strength(run: TrainingRun, before: Any, num_games: int) -> None:
     print_table(header, rows)
     if not num_games:
         return
-    player = SearchPlayer(run.game, run.evaluator, SearchConfig(num_simulations=SIMULATIONS), name="trained")
+    player = SearchPlayer(run.game, run.strategy.evaluator, SearchConfig(num_simulations=SIMULATIONS), name="trained")
     opponent = make_player(run.game, OPPONENT, seed=1)
     with progress_bar(f"against {OPPONENT}", num_games) as bar:
         result = play_match(

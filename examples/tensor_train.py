@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from windrow import make_game
-from windrow.train import TensorOptions, TensorTraining, tensor_config_for
+from windrow.train import TrainingRun, config_for
 
 
 def main() -> None:
@@ -24,9 +24,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
     folder = arguments.run or Path("runs") / f"tensor-{arguments.game}"
-    config = tensor_config_for(make_game(arguments.game), {"time_limit_s": arguments.time})
-    training = TensorTraining.create(folder, config, TensorOptions(device=arguments.device))
-    print(f"{training.evaluator.choice}; a GPU compiles for a minute first", flush=True)
+    settings = {"search.engine": "tensor", "search.engine.device": arguments.device, "time_limit_s": arguments.time}
+    training = TrainingRun.create(folder, config_for(make_game(arguments.game), settings))
+    print(f"{training.strategy.choice}; a GPU compiles for a minute first", flush=True)
     for report in training.iterations():
         found = report.metrics
         line = f"{found['total_s']:5.0f} s  {found['games']:8.0f} games, {found['moves_per_s']:8,.0f} positions/s"

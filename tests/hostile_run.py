@@ -72,7 +72,7 @@ def write_lines(folder: Path, *lines: bytes) -> None:
 
 def put_instead(folder: Path, kind: str) -> None:
     """A pipe, a device or a folder in the place of every file that a run has beside its settings."""
-    for name in ("metrics.jsonl", "tensorboard/events.out.tfevents.1", "games/000001.games"):
+    for name in ("metrics.jsonl", "games/000001.games"):
         put(folder / name, kind)
     for name in ("training.json", "training.safetensors", "model.safetensors"):
         put(folder / "checkpoints" / "000003" / name, kind)

@@ -13,13 +13,16 @@ import pytest
 
 import windrow
 from windrow import ConfigError, SearchConfig, UnknownKeyError
+from windrow.engine_registry import ENGINES
+from windrow.engines import BUILT_IN, Auto, EngineOptions, Multiprocess, Ray, Vectorized
 from windrow.evaluators import UniformEvaluator
+from windrow.search.engines import find_engine
 
 
 def test_the_defaults_are_possible():
     config = SearchConfig()
     assert config.num_simulations == 400
-    assert config.engine == "auto"
+    assert config.engine == Auto() and config.engine_name == "auto"
     assert SearchConfig(**config.to_dict()) == config
 
 
@@ -105,11 +108,6 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     ("on_collision", "drop"),
     ("engine", "batch"),
     ("engine", 3),
-    ("max_batch", 0),
-    ("pipeline", 0),
-    ("pipeline", 65),
-    ("num_threads", 0),
-    ("num_threads", 2000),
     ("seed", -1),
     ("seed", 2**64),
     ("seed", None),
@@ -136,6 +134,90 @@ def test_every_setting_but_none_is_checked():
     for field in dataclasses.fields(SearchConfig):
         with pytest.raises(ConfigError, match=field.name):
             SearchConfig(**{field.name: object()})
+
+
+# --- Options of the engine ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_has_options_of_its_name(name: str):
+    """The classes that need no import of an engine are those that the engines declare."""
+    if name == "tensor":
+        pytest.importorskip("torch")
+    assert find_engine(name).Options is BUILT_IN[name]
+    config = SearchConfig(engine=name)
+    assert config.engine == BUILT_IN[name]() and config.engine_name == name
+    assert config.to_dict()["engine"] == name and SearchConfig(**config.to_dict()) == config
+
+
+@pytest.mark.parametrize("kind", BUILT_IN.values(), ids=BUILT_IN)
+def test_every_option_is_checked(kind: Any):
+    for field in dataclasses.fields(kind):
+        if field.name not in ("name", "game"):  # the registry and the tensor engine check these
+            with pytest.raises(ConfigError, match=field.name):
+                kind(**{field.name: object()})
+
+
+@pytest.mark.parametrize(
+    ("engine", "wanted"),
+    [
+        (Multiprocess(num_workers=3), Multiprocess(num_workers=3)),
+        ({"name": "multiprocess", "num_workers": 3}, Multiprocess(num_workers=3)),
+        ({"max_batch": 8}, Auto(max_batch=8)),
+        ("ray", Ray()),
+    ],
+)
+def test_an_engine_is_a_name_a_table_or_options(engine: Any, wanted: EngineOptions):
+    config = SearchConfig(engine=engine)
+    assert config.engine == wanted
+    assert SearchConfig(**config.to_dict()) == config == config.replace(seed=0)
+    assert eval(repr(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("rey", "Did you mean 'ray'"),
+        ({"name": "ray", "num_actor": 2}, "Did you mean 'num_actors'"),
+        ({"name": "vectorized", "num_workers": 2}, r"an option of the multiprocess and ray engines, not of vectorized"),
+        (Multiprocess(name="ray"), "the ray engine takes Ray, not Multiprocess"),
+        ({"name": "vectorized", "num_threads": 0}, "num_threads must be from 1"),
+        (3, "engine cannot be 3"),
+        (Vectorized, r"engine takes options, not their class: write Vectorized\(\)"),
+    ],
+)
+def test_a_wrong_engine_is_refused(engine: Any, message: str):
+    with pytest.raises(ConfigError, match=message):
+        SearchConfig(engine=engine)
+
+
+def test_an_option_given_as_a_setting_is_explained():
+    with pytest.raises(UnknownKeyError, match=r"num_workers is an option .* engine=Multiprocess\(num_workers=...\)"):
+        SearchConfig(engine="multiprocess", num_workers=2)  # pyright: ignore[reportCallIssue]
+
+
+def test_an_option_of_another_engine_is_explained_by_the_options_too():
+    with pytest.raises(
+        UnknownKeyError, match="num_workers is an option of the multiprocess and ray engines, not of vec"
+    ):
+        Vectorized(num_workers=2)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(UnknownKeyError, match=r"not of multiprocess. Write engine=Vectorized\(num_threads=...\)"):
+        SearchConfig(engine=Multiprocess()).with_settings({"num_threads": 2})
+
+
+def test_settings_and_options_side_by_side():
+    """As a command line has them."""
+    config = SearchConfig(engine=Multiprocess(num_workers=3))
+    assert config.with_settings({"seed": 4, "max_batch": 9}) == SearchConfig(
+        engine=Multiprocess(num_workers=3, max_batch=9), seed=4
+    )
+    # The same engine by its name keeps its options, another one begins with its own.
+    assert config.with_settings({"engine": "multiprocess", "pipeline": 2}).engine == Multiprocess(
+        num_workers=3, pipeline=2
+    )
+    assert config.with_settings({"engine": "vectorized", "pipeline": 2}).engine == Vectorized(pipeline=2)
+    with pytest.raises(UnknownKeyError, match="num_actors is an option of the ray engine, not of multiprocess"):
+        config.with_settings({"num_actors": 2})
 
 
 def test_a_search_needs_an_end():

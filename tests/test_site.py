@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.site
 
 
 def build(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -21,6 +24,8 @@ def build(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="the tools of the site need Python 3.11 or newer")
+    if built := os.environ.get("WINDROW_SITE"):
+        return ROOT / built
     folder = tmp_path_factory.mktemp("site")
     run = build("--site-dir", str(folder))
     assert run.returncode == 0, run.stdout + run.stderr

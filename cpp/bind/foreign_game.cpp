@@ -101,6 +101,7 @@ void bind_foreign_game(nb::module_& m) {
          const std::vector<std::pair<std::string, std::vector<int32_t>>>& observation, const Permutations& symmetries,
          const nb::object& owner) {
         std::vector<windrow::ObservationPart> parts;
+        parts.reserve(observation.size());
         for (const auto& [part, shape] : observation) parts.push_back({part, shape});
         return NativeGame{std::make_shared<ForeignGame>(name, facts, functions, parts, symmetries, owner)};
       },

@@ -64,14 +64,6 @@ InFlight in_flight_of(const std::string& name) {
   throw std::invalid_argument("in_flight must be visits, loss or dilute");
 }
 
-const std::byte* state_bytes(const GameTable& game, const nb::bytes& state) {
-  if (state.size() != static_cast<size_t>(game.state_bytes)) {
-    throw std::invalid_argument("a state of this game has " + std::to_string(game.state_bytes) + " bytes, not " +
-                                std::to_string(state.size()));
-  }
-  return static_cast<const std::byte*>(state.data());
-}
-
 void check_range(const BoundForest& bound, int32_t first, int32_t last) {
   if (first < 0 || last > bound.forest.num_trees() || first >= last) {
     throw std::invalid_argument("not a range of trees");
@@ -113,67 +105,41 @@ void bind_forest(nb::module_& m) {
              int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
              int32_t gumbel_considered, float gumbel_scale, float gumbel_visit_offset, float gumbel_value_scale,
              uint64_t seed, int32_t num_threads, int32_t look_out_us, size_t max_memory, nb::object cache) {
-            ForestOptions options;
-            options.rules.c_puct = c_puct;
-            options.rules.in_flight = in_flight_of(in_flight);
-            options.rules.virtual_loss = virtual_loss;
-            options.rules.first_play = first_play_parent ? FirstPlay::kParent : FirstPlay::kValue;
-            options.rules.first_play_value = first_play_value;
-            options.share_collisions = share_collisions;
-            options.leaves_per_tree = leaves_per_tree;
-            options.max_depth = max_depth;
-            options.dirichlet_alpha = dirichlet_alpha;
-            options.dirichlet_fraction = dirichlet_fraction;
-            options.gumbel = {gumbel_considered, gumbel_scale, gumbel_visit_offset, gumbel_value_scale};
-            options.seed = seed;
-            // Threads of a game that needs the GIL would wait for the one that waits for them.
-            options.num_threads = game.game->needs_gil() ? 1 : num_threads;
-            options.look_out_us = look_out_us;
-            options.max_memory = max_memory;
+            const ForestOptions options{
+                .rules = {.c_puct = c_puct,
+                          .in_flight = in_flight_of(in_flight),
+                          .virtual_loss = virtual_loss,
+                          .first_play = first_play_parent ? FirstPlay::kParent : FirstPlay::kValue,
+                          .first_play_value = first_play_value},
+                .share_collisions = share_collisions,
+                .leaves_per_tree = leaves_per_tree,
+                .max_depth = max_depth,
+                .dirichlet_alpha = dirichlet_alpha,
+                .dirichlet_fraction = dirichlet_fraction,
+                .gumbel = {.max_considered = gumbel_considered,
+                           .scale = gumbel_scale,
+                           .visit_offset = gumbel_visit_offset,
+                           .value_scale = gumbel_value_scale},
+                .seed = seed,
+                // Threads of a game that needs the GIL would wait for the one that waits for them.
+                .num_threads = game.game->needs_gil() ? 1 : num_threads,
+                .look_out_us = look_out_us,
+                .max_memory = max_memory};
             new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
           "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
           "first_play_value"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a,
-          "dirichlet_fraction"_a, "gumbel_considered"_a = 0, "gumbel_scale"_a = 0.0f, "gumbel_visit_offset"_a = 50.0f,
-          "gumbel_value_scale"_a = 1.0f, "seed"_a, "num_threads"_a, "look_out_us"_a = 50, "max_memory"_a,
-          "cache"_a.none() = nb::none(),
+          "dirichlet_fraction"_a, "gumbel_considered"_a, "gumbel_scale"_a, "gumbel_visit_offset"_a,
+          "gumbel_value_scale"_a, "seed"_a, "num_threads"_a, "look_out_us"_a, "max_memory"_a, "cache"_a.none(),
           nb::sig(
               "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
               "float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: "
-              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int = 0, "
-              "gumbel_scale: float = 0.0, "
-              "gumbel_visit_offset: float = 50.0, gumbel_value_scale: float = 1.0, seed: int, num_threads: int, "
-              "look_out_us: int = 50, "
-              "max_memory: int, cache: PredictionCache | None = None) -> None"))
+              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, "
+              "gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: "
+              "int, look_out_us: int, max_memory: int, cache: PredictionCache | None) -> None"))
       .def_prop_ro("num_trees", [](const BoundForest& self) { return self.forest.num_trees(); })
       .def_prop_ro("num_batches_out", [](const BoundForest& self) { return self.forest.num_batches_out(); })
       .def_prop_ro("num_threads", [](const BoundForest& self) { return self.forest.options().num_threads; })
-      .def(
-          "reset",
-          [](BoundForest& self, int32_t tree, const nb::bytes& state) {
-            const std::byte* bytes = state_bytes(self.forest.game(), state);
-            const Working working(self);
-            self.forest.reset(tree, bytes);
-          },
-          "tree"_a, "state"_a, "Plants a tree anew at `state`.")
-      .def(
-          "advance",
-          [](BoundForest& self, int32_t tree, int64_t move) {
-            const Working working(self);
-            self.forest.advance(tree, move);
-          },
-          "tree"_a, "move"_a, "Moves a root along an action or an outcome of chance, keeping what is below it.")
-      .def(
-          "begin",
-          [](BoundForest& self, int64_t num_simulations, uint32_t move, int32_t first, int32_t last,
-             uint64_t model_version) {
-            check_range(self, first, last);
-            const Working working(self);
-            self.forest.begin(first, last, num_simulations, move, model_version);
-          },
-          "num_simulations"_a, "move"_a, "first"_a, "last"_a, "model_version"_a = 0,
-          "Starts a search of the trees in [first, last); `move` is part of the key of their random numbers, "
-          "`model_version` of the cache's keys.")
       .def(
           "select",
           [](BoundForest& self, const std::optional<Floats>& observations, int32_t max_leaves, int32_t first,
@@ -262,20 +228,21 @@ void bind_forest(nb::module_& m) {
 
   m.def(
       "uniforms",
-      [](uint64_t seed, const ConstNumbers& trees, const ConstNumbers& moves, uint32_t purpose, uint32_t lane) {
+      [](uint64_t seed, const ConstNumbers& trees, const ConstNumbers& counts, uint32_t purpose, uint32_t lane) {
         const size_t count = trees.shape(0);
-        if (moves.shape(0) != count) throw std::invalid_argument("trees and moves must be of one length");
+        if (counts.shape(0) != count) throw std::invalid_argument("trees and counts must be of one length");
         std::vector<double> draws;
         draws.reserve(count);
         for (size_t i = 0; i < count; ++i) {
-          const RandomKey key{seed, trees.data()[i], moves.data()[i]};
+          const RandomKey key{seed, trees.data()[i], counts.data()[i]};
           draws.push_back(Stream(key, static_cast<Purpose>(purpose), lane).next_uniform());
         }
         return to_array<double>(std::move(draws), count);
       },
-      "seed"_a, "trees"_a, "moves"_a, "purpose"_a, "lane"_a,
-      nb::sig("def uniforms(seed: int, trees: NDArray[numpy.uint32], moves: NDArray[numpy.uint32], purpose: int, lane: "
-              "int) -> NDArray[numpy.float64]"),
+      "seed"_a, "trees"_a, "counts"_a, "purpose"_a, "lane"_a,
+      nb::sig(
+          "def uniforms(seed: int, trees: NDArray[numpy.uint32], counts: NDArray[numpy.uint32], purpose: int, lane: "
+          "int) -> NDArray[numpy.float64]"),
       "The first number of many streams; `windrow.numerics.uniforms`.");
 
   m.def(

@@ -159,13 +159,13 @@ class PythonGame final : public windrow::NamedGame {
  private:
   static nb::handle get(const void* state) {
     PyObject* object;
-    std::memcpy(&object, state, sizeof object);
+    std::memcpy(&object, state, sizeof(PyObject*));
     return object;
   }
   static int32_t put(void* state, nb::object object) {
     if (object.is_none()) throw std::runtime_error("it returned None, not a state");
     PyObject* owned = object.release().ptr();
-    std::memcpy(state, &owned, sizeof owned);
+    std::memcpy(state, &owned, sizeof(PyObject*));
     return 0;
   }
 

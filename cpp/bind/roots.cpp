@@ -1,18 +1,19 @@
-// roots.cpp: what the trees of windrow._core.Forest are and have found, many at a time.
+// roots.cpp: the part of windrow._core.Forest that plants and reads many trees at once; the work is in cpp/roots.h and
+// cpp/move_choice.h.
+#include "../roots.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "../forest.h"
+#include "../move_choice.h"
 #include "arrays.h"
 #include "bound_forest.h"
 
@@ -92,17 +93,16 @@ NodeView view(const Tree& tree, Ref ref) {
                        : copy_array<int32_t>(std::span<const int32_t>(none))};
 }
 
-const Tree& planted_tree(const BoundForest& bound, int32_t index) {
-  const Tree& tree = bound.forest.tree(index);
-  if (!tree.is_planted()) throw std::logic_error("the tree has no root yet");
-  return tree;
-}
-
 nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int64_t>& path) {
   const Holding holding(bound);
-  const Tree& tree = planted_tree(bound, index);
+  const Tree& tree = planted_tree(bound.forest, index);
   const Ref ref = tree.find(path);
   return ref == kNone ? nb::none() : nb::cast(view(tree, ref));
+}
+
+template <class T>
+std::span<const T> span_of(const Column<T>& column) {
+  return {column.data(), column.shape(0)};
 }
 
 template <class T>
@@ -127,212 +127,75 @@ void uproot_many(BoundForest& bound, const Column<int32_t>& trees) {
 void advance_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& moves) {
   check_length(trees, moves);
   const Working working(bound);
-  bound.forest.advance({trees.data(), trees.shape(0)}, {moves.data(), moves.shape(0)});
+  bound.forest.advance(span_of(trees), span_of(moves));
 }
 
 void begin_many(BoundForest& bound, const Column<int32_t>& trees, const Column<int64_t>& num_simulations,
-                const Column<uint32_t>& keys, const Column<uint32_t>& moves, const Column<bool>& explores,
+                const Column<uint32_t>& keys, const Column<uint32_t>& counts, const Column<bool>& explores,
                 uint64_t model_version) {
   check_length(trees, num_simulations);
   check_length(trees, keys);
-  check_length(trees, moves);
+  check_length(trees, counts);
   check_length(trees, explores);
   std::vector<SearchOrder> orders;
+  orders.reserve(trees.shape(0));
   for (size_t i = 0; i < trees.shape(0); ++i) {
-    orders.push_back({trees.data()[i], num_simulations.data()[i], keys.data()[i], moves.data()[i], explores.data()[i]});
+    orders.push_back(
+        {trees.data()[i], num_simulations.data()[i], keys.data()[i], counts.data()[i], explores.data()[i]});
   }
   const Working working(bound);
   bound.forest.begin(orders, model_version);
 }
 
-// The positions at the roots, [trees, state_bytes].
-nb::ndarray<nb::numpy, uint8_t> root_states(BoundForest& bound, const Column<int32_t>& trees) {
-  const Holding holding(bound);
-  const size_t count = trees.shape(0), size = static_cast<size_t>(bound.forest.game().state_bytes);
-  std::vector<uint8_t> states(count * size);
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    std::memcpy(states.data() + row * size, tree.state_of(tree.root()), size);
-  }
-  return to_array(std::move(states), count, size);
+// [trees, width]
+template <class T>
+nb::ndarray<nb::numpy, T> to_rows(std::vector<T> values, const Column<int32_t>& trees, int32_t width) {
+  return to_array(std::move(values), trees.shape(0), static_cast<size_t>(width));
 }
 
-// What the roots have found, as dense arrays; zeros where an action is illegal or was never tried.
 nb::tuple roots(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
-  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_actions);
-  std::vector<int32_t> visits(count * width);
-  std::vector<float> priors(count * width), qs(count * width), values(count);
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    const Node& root = tree.node(tree.root());
-    if (root.kind == NodeKind::kOfChance) continue;
-    if (root.kind != NodeKind::kExpanded) {
-      for (const uint16_t action : tree.actions(root)) priors[row * width + action] = 1.0f / root.num_edges;
-      continue;
-    }
-    values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
-    for (size_t edge = 0; edge < root.num_edges; ++edge) {
-      const size_t cell = row * width + tree.actions(root)[edge];
-      const int32_t edge_visits = root.is_open ? tree.visits(root)[edge] : 0;
-      visits[cell] = edge_visits;
-      priors[cell] = tree.priors(root)[edge];
-      if (edge_visits > 0) {
-        qs[cell] = static_cast<float>(tree.value_sums(root)[edge]) / static_cast<float>(edge_visits);
-      }
-    }
-  }
-  return nb::make_tuple(to_array(std::move(visits), count, width), to_array(std::move(priors), count, width),
-                        to_array(std::move(qs), count, width), to_array(std::move(values), count));
+  RootStatistics found = root_statistics(bound.forest, span_of(trees));
+  const int32_t width = bound.forest.game().num_actions;
+  return nb::make_tuple(to_rows(std::move(found.visits), trees, width), to_rows(std::move(found.priors), trees, width),
+                        to_rows(std::move(found.qs), trees, width), to_array(std::move(found.values), trees.shape(0)));
 }
 
-// Mean values by player, [trees, num_values]; zeros where nothing is known.
-nb::ndarray<nb::numpy, float> player_values(BoundForest& bound, const Column<int32_t>& trees) {
-  const Holding holding(bound);
-  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_values);
-  if (width == 1) throw std::logic_error("the game has one value, not one per player");
-  std::vector<float> values(count * width);
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    const Node& root = tree.node(tree.root());
-    if (root.kind != NodeKind::kExpanded) continue;
-    for (size_t player = 0; player < width; ++player) {
-      values[row * width + player] =
-          static_cast<float>(tree.player_value_sums(root)[player]) / static_cast<float>(root.visits);
-    }
-  }
-  return to_array(std::move(values), count, width);
-}
-
-std::vector<std::vector<int32_t>> lines(BoundForest& bound, const Column<int32_t>& trees) {
-  const Holding holding(bound);
-  std::vector<std::vector<int32_t>> found;
-  const bool is_gumbel = bound.forest.options().gumbel.max_considered > 0;
-  for (size_t row = 0; row < trees.shape(0); ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    // Of the actions that a Gumbel root has visited most it plays the one of highest score, not the first.
-    const bool is_chosen = is_gumbel && tree.node(tree.root()).kind == NodeKind::kExpanded;
-    found.push_back(tree.principal_variation(is_chosen ? tree.gumbel_action() : -1));
-  }
-  return found;
-}
-
-// What Gumbel roots would play and teach.
 nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
-  if (bound.forest.options().gumbel.max_considered == 0) throw std::logic_error("the roots are not Gumbel roots");
-  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_actions);
-  std::vector<float> policies(count * width);
-  std::vector<int32_t> actions(count);
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    const Node& root = tree.node(tree.root());
-    if (root.kind == NodeKind::kOfChance) continue;
-    if (root.kind != NodeKind::kExpanded) {  // nothing is known yet: every action alike, and the first
-      for (const uint16_t action : tree.actions(root)) policies[row * width + action] = 1.0f / root.num_edges;
-      actions[row] = root.num_edges > 0 ? tree.actions(root)[0] : 0;
-      continue;
-    }
-    const std::vector<float> policy = tree.gumbel_policy();
-    for (size_t edge = 0; edge < root.num_edges; ++edge) {
-      policies[row * width + tree.actions(root)[edge]] = policy[edge];
-    }
-    actions[row] = tree.gumbel_action();
-  }
-  return nb::make_tuple(to_array(std::move(policies), count, width), to_array(std::move(actions), count));
+  GumbelResults found = gumbel_results(bound.forest, span_of(trees));
+  return nb::make_tuple(to_rows(std::move(found.policies), trees, bound.forest.game().num_actions),
+                        to_array(std::move(found.actions), trees.shape(0)));
 }
 
-// The action that a draw from `policy` to the power of 1/temperature gives; at temperature 0 the first of the best.
-int32_t draw_action(std::span<const float> policy, double temperature, double draw) {
-  const float highest = *std::max_element(policy.begin(), policy.end());
-  if (temperature == 0.0) {
-    return static_cast<int32_t>(std::find(policy.begin(), policy.end(), highest) - policy.begin());
-  }
-  // Scaled first, so that a small temperature cannot overflow.
-  std::vector<double> cumulative;
-  double total = 0.0;
-  for (const float share : policy) {
-    const double weight = static_cast<double>(share) / static_cast<double>(highest);
-    total += temperature == 1.0 ? weight : std::pow(weight, 1.0 / temperature);
-    cumulative.push_back(total);
-  }
-  // Below the actual sum, so that rounding can neither run past the end nor hit an impossible action.
-  const auto above = std::upper_bound(cumulative.begin(), cumulative.end(), draw * total);
-  return static_cast<int32_t>(above - cumulative.begin());
-}
-
-// What self-play needs of searches that have ended: policies to learn [trees, A], values for the player to move
-// [trees], and actions to play [trees]. A PUCT root's policy is its visits, and its action is drawn from them; a Gumbel
-// root has its own.
-nb::tuple harvest(BoundForest& bound, const Column<int32_t>& trees, const Column<double>& temperatures,
-                  const Column<uint32_t>& keys, const Column<uint32_t>& moves) {
+nb::tuple choose_moves_of(BoundForest& bound, const Column<int32_t>& trees, const Column<double>& temperatures,
+                          const Column<uint32_t>& keys, const Column<uint32_t>& counts) {
   check_length(trees, temperatures);
   check_length(trees, keys);
-  check_length(trees, moves);
+  check_length(trees, counts);
   const Holding holding(bound);
-  const ForestOptions& options = bound.forest.options();
-  const size_t count = trees.shape(0), width = static_cast<size_t>(bound.forest.game().num_actions);
-  std::vector<float> policies(count * width), values(count);
-  std::vector<int32_t> chosen(count);
-  for (size_t row = 0; row < count; ++row) {
-    const Tree& tree = planted_tree(bound, trees.data()[row]);
-    const Node& root = tree.node(tree.root());
-    if (root.kind != NodeKind::kExpanded) throw std::logic_error("a search that has ended is needed");
-    values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
-    const std::span<const uint16_t> actions = tree.actions(root);
-    const std::span<float> policy(policies.data() + row * width, width);
-    if (options.gumbel.max_considered > 0) {
-      const std::vector<float> improved = tree.gumbel_policy();
-      for (size_t edge = 0; edge < actions.size(); ++edge) policy[actions[edge]] = improved[edge];
-      chosen[row] = tree.gumbel_action();
-      continue;
-    }
-    const int32_t num_visits = root.visits - 1;
-    for (size_t edge = 0; edge < actions.size(); ++edge) {
-      policy[actions[edge]] = num_visits > 0 && root.is_open
-                                  ? static_cast<float>(static_cast<double>(tree.visits(root)[edge]) / num_visits)
-                                  : tree.priors(root)[edge];
-    }
-    const RandomKey key{options.seed, keys.data()[row], moves.data()[row]};
-    chosen[row] = draw_action(policy, temperatures.data()[row], Stream(key, Purpose::kMove, 0).next_uniform());
-  }
-  return nb::make_tuple(to_array(std::move(policies), count, width), to_array(std::move(values), count),
-                        to_array(std::move(chosen), count));
+  MoveChoices chosen =
+      choose_moves(bound.forest, span_of(trees), span_of(temperatures), span_of(keys), span_of(counts));
+  return nb::make_tuple(to_rows(std::move(chosen.policies), trees, bound.forest.game().num_actions),
+                        to_array(std::move(chosen.values), trees.shape(0)),
+                        to_array(std::move(chosen.actions), trees.shape(0)));
 }
 
-// Sums over trees of what their searches did.
 nb::dict totals(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
-  TreeCounters sum;
-  int64_t nodes = 0, expanded = 0;
-  size_t bytes = 0;
-  int32_t full = 0;
-  for (size_t row = 0; row < trees.shape(0); ++row) {
-    const Tree& tree = bound.forest.tree(trees.data()[row]);
-    sum.simulations += tree.counters.simulations;
-    sum.evaluations += tree.counters.evaluations;
-    sum.cache_hits += tree.counters.cache_hits;
-    sum.collisions += tree.counters.collisions;
-    sum.terminal_hits += tree.counters.terminal_hits;
-    sum.depth_sum += tree.counters.depth_sum;
-    sum.max_depth = std::max(sum.max_depth, tree.counters.max_depth);
-    nodes += tree.num_nodes();
-    expanded += tree.num_expanded();
-    bytes += tree.bytes();
-    full += tree.is_full() ? 1 : 0;
-  }
+  const ForestTotals sum = sum_totals(bound.forest, span_of(trees));
   nb::dict result;
-  result["simulations"] = sum.simulations;
-  result["evaluations"] = sum.evaluations;
-  result["cache_hits"] = sum.cache_hits;
-  result["collisions"] = sum.collisions;
-  result["terminal_hits"] = sum.terminal_hits;
-  result["depth_sum"] = sum.depth_sum;
-  result["max_depth"] = sum.max_depth;
-  result["nodes"] = nodes;
-  result["expanded"] = expanded;
-  result["bytes"] = bytes;
-  result["full_trees"] = full;
+  result["simulations"] = sum.counters.simulations;
+  result["evaluations"] = sum.counters.evaluations;
+  result["cache_hits"] = sum.counters.cache_hits;
+  result["collisions"] = sum.counters.collisions;
+  result["terminal_hits"] = sum.counters.terminal_hits;
+  result["depth_sum"] = sum.counters.depth_sum;
+  result["max_depth"] = sum.counters.max_depth;
+  result["nodes"] = sum.nodes;
+  result["expanded"] = sum.expanded;
+  result["bytes"] = sum.bytes;
+  result["full_trees"] = sum.full_trees;
   return result;
 }
 
@@ -362,10 +225,10 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")
       .def("advance_many", &advance_many, "trees"_a, "moves"_a,
            "Moves each root along its action, or its outcome of chance: all of them, or none. Trees are given once.")
-      .def("begin_many", &begin_many, "trees"_a, "num_simulations"_a, "keys"_a, "moves"_a, "explores"_a,
-           "model_version"_a = 0,
-           "Starts a search of each tree while others go on; `keys` and `moves` are the keys of their random numbers, "
-           "without `explores` there is no noise at the root.")
+      .def("begin_many", &begin_many, "trees"_a, "num_simulations"_a, "keys"_a, "counts"_a, "explores"_a,
+           "model_version"_a,
+           "Starts a search of each tree while others go on; `keys` and `counts` are the keys of their random numbers, "
+           "without `explores` there is no noise at the root, `model_version` is part of the cache's keys.")
       .def(
           "take_finished",
           [](BoundForest& self) {
@@ -376,28 +239,45 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
           },
           nb::sig("def take_finished(self) -> NDArray[numpy.int32]"),
           "The trees whose search has ended since the last call, ascending.")
-      .def("root_states", &root_states, "trees"_a,
-           nb::sig("def root_states(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.uint8]"),
-           "The positions at the roots, [trees, state_bytes].")
+      .def(
+          "root_states",
+          [](BoundForest& self, const Column<int32_t>& trees) {
+            const Holding holding(self);
+            return to_rows(root_states(self.forest, span_of(trees)), trees, self.forest.game().state_bytes);
+          },
+          "trees"_a, nb::sig("def root_states(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.uint8]"),
+          "The positions at the roots, [trees, state_bytes].")
       .def(
           "roots", &roots, "trees"_a,
           nb::sig("def roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], "
                   "NDArray[numpy.float32], NDArray[numpy.float32]]"),
           "Visits, priors and Q [trees, A], and mean values for the player to move [trees].")
-      .def("player_values", &player_values, "trees"_a,
-           nb::sig("def player_values(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.float32]"),
-           "Mean values by player [trees, players], if there is a value per player.")
-      .def("lines", &lines, "trees"_a, nb::sig("def lines(self, trees: NDArray[numpy.int32]) -> list[list[int]]"),
-           "The most visited line of each tree.")
+      .def(
+          "player_values",
+          [](BoundForest& self, const Column<int32_t>& trees) {
+            const Holding holding(self);
+            return to_rows(root_player_values(self.forest, span_of(trees)), trees, self.forest.game().num_values);
+          },
+          "trees"_a, nb::sig("def player_values(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.float32]"),
+          "Mean values by player [trees, players], if there is a value per player.")
+      .def(
+          "lines",
+          [](BoundForest& self, const Column<int32_t>& trees) {
+            const Holding holding(self);
+            return root_lines(self.forest, span_of(trees));
+          },
+          "trees"_a, nb::sig("def lines(self, trees: NDArray[numpy.int32]) -> list[list[int]]"),
+          "The most visited line of each tree.")
       .def("gumbel_roots", &gumbel_roots, "trees"_a,
            nb::sig("def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], "
                    "NDArray[numpy.int32]]"),
            "Improved policies [trees, A] and the actions to play [trees].")
-      .def("harvest", &harvest, "trees"_a, "temperatures"_a, "keys"_a, "moves"_a,
-           nb::sig("def harvest(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: "
-                   "NDArray[numpy.uint32], moves: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], "
+      .def("choose_moves", &choose_moves_of, "trees"_a, "temperatures"_a, "keys"_a, "counts"_a,
+           nb::sig("def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: "
+                   "NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], "
                    "NDArray[numpy.float32], NDArray[numpy.int32]]"),
-           "Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].")
+           "After searches: policies to learn [trees, A], values for the player to move [trees] and actions to play "
+           "[trees]. `keys` and `counts` are the keys of the draws.")
       .def("totals", &totals, "trees"_a, nb::sig("def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]"),
            "What the searches of `trees` did since they began, summed.")
       .def(

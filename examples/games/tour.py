@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import windrow
+from windrow.engines import Auto
 
 TACTIC = "6546625432113356"
 """x to move; only 4 wins (examples/engines.py says more about it)."""
@@ -24,7 +25,7 @@ def tour(game: Any) -> None:
     with windrow.Search(game, windrow.evaluators.RolloutEvaluator(num_rollouts=10), config) as search:
         print(search.run(state).table(), end="\n\n")
 
-    config = windrow.SearchConfig(num_simulations=200, num_threads=1)
+    config = windrow.SearchConfig(num_simulations=200, engine=Auto(num_threads=1))
     with windrow.Search(game, windrow.evaluators.UniformEvaluator(), config) as search:
         search.run([game.initial_state()] * 64)
         stats = search.run([game.initial_state()] * 64)[0].stats

@@ -6,7 +6,7 @@ a `SearchConfig` searches positions, and `SearchResult` says what was found.
 
 from typing import TYPE_CHECKING, Any
 
-from windrow import errors, evaluators, nets, train
+from windrow import engines, errors, evaluators, nets, train
 from windrow.config import SearchConfig
 from windrow.errors import (
     CheckpointError,
@@ -50,6 +50,7 @@ __all__ = [
     "UnknownKeyError",
     "WindrowError",
     "compile_game",
+    "engines",
     "errors",
     "evaluators",
     "game_names",

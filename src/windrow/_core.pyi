@@ -153,7 +153,7 @@ class Batch:
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
-    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int = 0, gumbel_scale: float = 0.0, gumbel_visit_offset: float = 50.0, gumbel_value_scale: float = 1.0, seed: int, num_threads: int, look_out_us: int = 50, max_memory: int, cache: PredictionCache | None = None) -> None: ...
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: int, look_out_us: int, max_memory: int, cache: PredictionCache | None) -> None: ...
 
     @property
     def num_trees(self) -> int: ...
@@ -163,19 +163,6 @@ class Forest:
 
     @property
     def num_threads(self) -> int: ...
-
-    def reset(self, tree: int, state: bytes) -> None:
-        """Plants a tree anew at `state`."""
-
-    def advance(self, tree: int, move: int) -> None:
-        """
-        Moves a root along an action or an outcome of chance, keeping what is below it.
-        """
-
-    def begin(self, num_simulations: int, move: int, first: int, last: int, model_version: int = 0) -> None:
-        """
-        Starts a search of the trees in [first, last); `move` is part of the key of their random numbers, `model_version` of the cache's keys.
-        """
 
     def select(self, observations: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, max_leaves: int, first: int, last: int, overlap: bool = False) -> Batch:
         """
@@ -216,9 +203,9 @@ class Forest:
         Moves each root along its action, or its outcome of chance: all of them, or none. Trees are given once.
         """
 
-    def begin_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], num_simulations: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], explores: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], model_version: int = 0) -> None:
+    def begin_many(self, trees: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], num_simulations: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], explores: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], model_version: int) -> None:
         """
-        Starts a search of each tree while others go on; `keys` and `moves` are the keys of their random numbers, without `explores` there is no noise at the root.
+        Starts a search of each tree while others go on; `keys` and `counts` are the keys of their random numbers, without `explores` there is no noise at the root, `model_version` is part of the cache's keys.
         """
 
     def take_finished(self) -> NDArray[numpy.int32]:
@@ -243,9 +230,9 @@ class Forest:
     def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32]]:
         """Improved policies [trees, A] and the actions to play [trees]."""
 
-    def harvest(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], moves: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32]]:
+    def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32]]:
         """
-        Policies to learn [trees, A], values for the player to move [trees] and actions to play [trees].
+        After searches: policies to learn [trees, A], values for the player to move [trees] and actions to play [trees]. `keys` and `counts` are the keys of the draws.
         """
 
     def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]:
@@ -319,7 +306,7 @@ class NodeView:
     @property
     def edges_in_flight(self) -> NDArray[numpy.int32]: ...
 
-def uniforms(seed: int, trees: NDArray[numpy.uint32], moves: NDArray[numpy.uint32], purpose: int, lane: int) -> NDArray[numpy.float64]:
+def uniforms(seed: int, trees: NDArray[numpy.uint32], counts: NDArray[numpy.uint32], purpose: int, lane: int) -> NDArray[numpy.float64]:
     """The first number of many streams; `windrow.numerics.uniforms`."""
 
 def evaluate_by_rollout(game: NativeGame, states: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, num_rollouts: int, seed: int) -> NDArray[numpy.float32]:

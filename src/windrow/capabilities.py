@@ -28,7 +28,8 @@ class Capabilities:
     has_leaves_of_one_tree: bool = False
     """Whether a tree that is searched alone has several leaves in flight unless the config says how many."""
     knobs: tuple[str, ...] = ()
-    """Settings that `windrow tune` tries: "trees" for positions searched together, else names of `SearchConfig`."""
+    """Settings that `windrow tune` tries: "trees" for positions searched together, else settings of the search or
+    options of the engine."""
     in_flight: tuple[str, ...] = ("visits", "loss", "dilute")
     collisions: tuple[str, ...] = ("skip", "share")
     """Ways to treat a collision while several leaves of a tree are in flight."""
@@ -39,8 +40,8 @@ class Capabilities:
     chance: tuple[str, ...] = ("none", "listed", "sampled")
     max_values: int = 16
     """Most values of a position, one for each player."""
-    games: Literal["any", "tensor"] = "any"
-    """"tensor": only games that are written in torch ops too."""
+    games: Literal["any", "torch"] = "any"
+    """"torch": only games that are written in torch ops too."""
     cache: Literal["shared", "own", "none"] = "shared"
     """"shared": it can be given a cache; "own": it makes one for each worker."""
     has_copies: bool = True

@@ -1,20 +1,22 @@
-"""Every knob of a search, explained once."""
+"""Every setting that decides what a search means, explained once; `windrow.engines` has how it is run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from windrow.engine_registry import AUTO, engine_names
+from windrow.engine_registry import AUTO
+from windrow.engines import EngineOptions, as_options, explain_option
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.settings import Settings, read_section
-from windrow.spelling import explain_unknown
 
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
 RandomKey: TypeAlias = Literal["tree", "position"]
+Kind = TypeVar("Kind", bound=EngineOptions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -38,7 +40,7 @@ class SearchConfig(Settings):
     # --- Where to look ----------------------------------------------------------------------------------------
 
     c_puct: float = 1.5
-    """Weight of the prior and of doubt against the value found so far."""
+    """Exploration constant: scales the prior term relative to Q."""
     first_play: float | Literal["parent"] = 0.0
     """Q of a move never tried: a constant, or "parent" for the mean value of the position it is played in."""
     first_play_reduction: float = 0.0
@@ -83,59 +85,75 @@ class SearchConfig(Settings):
     """A leaf selected again while it waits: "skip" undoes the second selection and ends the round of that tree, so that
     no simulation is spent on what is looked at already; "share" lets both back up its one evaluation, which fills a
     batch at a price in strength."""
+    trees_per_root: int = 1
+    """Independent trees that every root is searched with (root parallelism). Each has a share of the budget and noise
+    of its own, and their visits are added. One position can then keep several workers busy, at some cost in depth."""
 
     # --- How to run it ----------------------------------------------------------------------------------------
 
-    engine: str = AUTO
-    """"sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves
-    of many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
-    evaluations. "ray": the trees here, evaluators on a Ray cluster, many batches out. "tensor": trees, game and network
-    on one GPU, for the built-in games that are there in torch ops too. "auto" chooses one of the first three;
-    `stats.engine` says what."""
+    engine: str | EngineOptions = AUTO
+    """Who grows the trees: an engine's name, or its options (`windrow.engines`: `Multiprocess(num_workers=4)`).
+    "sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves of
+    many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
+    evaluations. "ray": the trees here, evaluators on a Ray cluster. "tensor": trees, game and network on one GPU.
+    "auto" chooses one of the first three; `stats.engine` says which. The config holds the options, whichever was given;
+    `engine_name` is the name."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
-    trees_per_root: int = 1
-    """Independent trees that every root is searched with (root-parallel). Each has a share of the budget and noise of
-    its own, and their visits are added; so one position can keep several workers busy, at some cost in depth."""
-    max_batch: int | None = None
-    """Most rows in one call of the evaluator. None: no limit. In the ray engine also the rows at which a batch is sent:
-    with fewer trees than that several leaves of a tree are out. None: chosen by the number of trees and the budget."""
-    pipeline: int | None = None
-    """Batches that are out at once in the vectorized engine, so that selection goes on during inference; in the
-    multiprocess engine, those of one worker. None: as many as an asynchronous evaluator likes (2 on a GPU) if each has
-    1,024 leaves or more, else 1; in the multiprocess engine 2 if the evaluator is asynchronous or a worker has 1,024
-    leaves, else 1."""
-    num_threads: int | None = None
-    """Threads that grow trees in the vectorized engine. None: one for every 128 trees, at most one per core, or three
-    for every four cores if the evaluator works asynchronously."""
-    num_workers: int | None = None
-    """Processes that grow trees in the multiprocess engine, or in self-play on a Ray cluster, each one tree at least.
-    None: one per core."""
-    max_wait_ms: float = 1.0
-    """Longest that the leaves of a worker wait for those of others, so that they are evaluated together. Nobody waits
-    once all workers do. In the ray engine, longest that a leaf waits for its batch to fill while others are out."""
-    max_inflight_batches: int | None = None
-    """Batches with the evaluator at once in the multiprocess engine. None: as many as the evaluator likes. In the ray
-    engine, batches on their way at once, over all actors. None: two per actor."""
-    num_actors: int = 1
-    """Inference actors that the ray engine starts, if it is not given some (`windrow.inference.InferenceFleet`)."""
-    gpus_per_actor: float = 0.0
-    """GPUs of each of those; a fraction lets several share one. 0: they evaluate on the CPU."""
-    ray_address: str | None = None
-    """The Ray cluster to join. None or "auto": the one this machine belongs to, or a new one on this machine."""
-    max_restarts: int = 2
-    """Workers that died which are replaced in one search; one more ends it with an error."""
-    worker_timeout_s: float | None = 60.0
-    """Seconds without a sign after which a worker is taken to hang in the game, which ends the search with an error.
-    More than the game takes for a round of all trees of a worker. None: no limit."""
     seed: int = 0
-    """Key of the random numbers of a search: noise at the root (Dirichlet, Gumbel), what chance does inside it, and
-    `result.sample_action`; in self-play those of the games too. An evaluator's own are not among them:
+    """Seed of the random numbers of a search: noise at the root (Dirichlet, Gumbel), sampled chance, and
+    `result.sample_action`; in self-play those of the games too. An evaluator's own random numbers are apart:
     `RolloutEvaluator` has a `seed` itself."""
     random_key: RandomKey = "tree"
-    """What the random numbers of a search belong to besides the seed. "tree": the tree's place among those searched
-    together, and the number of searches before. "position": the position, which is then searched alike wherever and
-    whenever it is asked for."""
+    """What the random numbers of a search depend on besides the seed. "tree": the tree's place among those searched
+    together, and the number of searches before. "position": the position alone, so that it is searched alike wherever
+    and whenever it is asked for."""
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name."""
+        return self.options_for(EngineOptions).name
+
+    def options_for(self, kind: type[Kind]) -> Kind:
+        """The engine's options, which must be of this kind.
+
+        Raises:
+            ConfigError: they are those of another engine.
+        """
+        if not isinstance(self.engine, kind):
+            raise ConfigError(f"{kind.__name__} options are needed here, not engine={self.engine!r}")
+        return self.engine
+
+    def with_settings(self, settings: Mapping[str, Any]) -> SearchConfig:
+        """A copy with some settings changed; options of the engine may be among them, as on a command line.
+
+        Raises:
+            UnknownKeyError: neither the search nor its engine has such a setting.
+        """
+        known, before = self.setting_names(), self.options_for(EngineOptions)
+        options = as_options(settings["engine"]) if "engine" in settings else before
+        if options.name == before.name and not isinstance(settings.get("engine"), EngineOptions):
+            options = before
+        changes = {key: value for key, value in settings.items() if key in known}
+        of_engine = {key: value for key, value in settings.items() if key not in known}
+        for key in of_engine:
+            if key not in options.setting_names() or key == "name":
+                raise UnknownKeyError(self.explain_key(key, {"engine": options}))
+        return self.replace(**{**changes, "engine": options.replace(**of_engine)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings by name, as plain values; `SearchConfig(**config.to_dict())` gives an equal config."""
+        engine = self.options_for(EngineOptions).to_dict()
+        return {**self.values(), "engine": engine if len(engine) > 1 else engine["name"]}
+
+    @classmethod
+    def explain_key(cls, key: str, settings: Mapping[str, Any]) -> str:
+        """Why a key is unknown; an option of an engine has its place there."""
+        engine = settings.get("engine", AUTO)
+        if isinstance(engine, Mapping):
+            engine = cast("Mapping[str, Any]", engine).get("name", AUTO)
+        name = engine.name if isinstance(engine, EngineOptions) else str(engine)
+        return explain_option(key, name) or Settings.explain_key.__func__(cls, key, settings)
 
     @classmethod
     def read(cls, path: str | Path, **changes: Any) -> SearchConfig:
@@ -153,10 +171,7 @@ class SearchConfig(Settings):
             raise ConfigError(f"{path}: in [search]: {error}") from None
 
     def __post_init__(self) -> None:
-        if self.engine not in (known := engine_names()):
-            raise ConfigError(
-                f"engine cannot be {self.engine!r}. {explain_unknown(str(self.engine), known, what='choices')}"
-            )
+        object.__setattr__(self, "engine", as_options(self.engine))
         self._check_choice("in_flight", InFlight)
         self._check_choice("on_collision", OnCollision)
         self._check_integer("num_simulations", 0, 2**31 - 2, is_optional=True)
@@ -164,19 +179,7 @@ class SearchConfig(Settings):
         self._check_integer("max_memory", 1, 2**62, is_optional=True)
         self._check_integer("cache_memory", 1 << 14, 2**62, is_optional=True)
         self._check_integer("leaves_per_tree", 1, 32768, is_optional=True)
-        self._check_integer("max_batch", 1, 2**31 - 1, is_optional=True)
-        self._check_integer("pipeline", 1, 64, is_optional=True)
-        self._check_integer("num_threads", 1, 1024, is_optional=True)
         self._check_integer("trees_per_root", 1, 65536)
-        self._check_integer("num_workers", 1, 65536, is_optional=True)
-        self._check_number("max_wait_ms", 0.0, 1e6)
-        self._check_integer("max_inflight_batches", 1, 64, is_optional=True)
-        self._check_integer("num_actors", 1, 65536)
-        self._check_number("gpus_per_actor", 0.0, 1024.0)
-        if self.ray_address is not None and not isinstance(self.ray_address, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"ray_address must be text, not {self.ray_address!r}")
-        self._check_integer("max_restarts", 0, 2**31 - 1)
-        self._check_number("worker_timeout_s", 1e-3, 1e9, is_optional=True)
         self._check_integer("seed", 0, 2**64 - 1)
         self._check_number("c_puct", 0.0, 1e6)
         self._check_number("virtual_loss", 0.0, 1e6)

@@ -10,9 +10,11 @@ engine is used. A package adds engines through entry points of the group `windro
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
-from windrow.errors import ConfigError
+from windrow.errors import ConfigError, MissingExtraError, how_to_install
 from windrow.spelling import explain_unknown
 
 AUTO = "auto"
@@ -37,7 +39,15 @@ def _installed() -> dict[str, str]:
 
 
 def register_engine(name: str, place: str) -> None:
-    """Add an engine, or replace one: `register_engine("mine", "package.module:MyEngine")`."""
+    """Add an engine to this process: `register_engine("mine", "package.module:MyEngine")`.
+
+    Raises:
+        ConfigError: `place` is no import string.
+    """
+    if not isinstance(place, str) or ":" not in place:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f'an engine is registered by its place, such as "package.module:MyEngine", not {place!r:.100}'
+        )
     ENGINES[name] = place
 
 
@@ -56,3 +66,20 @@ def engine_place(name: str) -> str:
     if place is None:
         raise ConfigError(f"there is no engine {name!r}. {explain_unknown(name, engine_names(), what='engines')}")
     return place
+
+
+def load_engine(name: str) -> Any:
+    """The class of an engine, a `windrow.search.engine.Engine`.
+
+    Raises:
+        ConfigError: there is no engine of this name, or its class cannot be imported.
+        MissingExtraError: it needs a package that is not installed.
+    """
+    place = engine_place(name)
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise MissingExtraError(f"the {name} engine needs PyTorch: {how_to_install('torch')}") from error
+        raise ConfigError(f"the {name} engine cannot be imported from {place!r}: {error}") from error

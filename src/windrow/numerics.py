@@ -99,18 +99,21 @@ class Purpose(IntEnum):
 
 
 def uniforms(
-    seed: int, trees: npt.NDArray[Any], moves: npt.NDArray[Any], purpose: Purpose, lane: int = 0
+    seed: int, trees: npt.NDArray[Any], counts: npt.NDArray[Any], purpose: Purpose, lane: int = 0
 ) -> npt.NDArray[np.float64]:
-    """The first number of many streams at once: `Stream(seed, tree, move, purpose, lane).next_uniform()` for each."""
-    return _core.uniforms(seed, trees.astype(np.uint32), moves.astype(np.uint32), int(purpose), lane)
+    """The first number of many streams at once: `Stream(seed, tree, count, purpose, lane).next_uniform()` for each."""
+    return _core.uniforms(seed, trees.astype(np.uint32), counts.astype(np.uint32), int(purpose), lane)
 
 
 class Stream:
-    """Random numbers keyed by (seed, tree, move, purpose, lane), from `index` on; `move` counts the tree's searches."""
+    """Random numbers keyed by (seed, tree, count, purpose, lane), from `index` on.
 
-    def __init__(self, seed: int, tree: int, move: int, purpose: Purpose, lane: int, index: int = 0) -> None:
+    `count` is how many searches the tree, or moves the game, has had before.
+    """
+
+    def __init__(self, seed: int, tree: int, count: int, purpose: Purpose, lane: int, index: int = 0) -> None:
         self._seed, self._index = seed, index
-        self._counter = (int(purpose) | lane << 8, move, tree)
+        self._counter = (int(purpose) | lane << 8, count, tree)
 
     def next_bits(self) -> int:
         """64 bits."""
@@ -137,18 +140,18 @@ class Stream:
         c = 1.0 / math.sqrt(9.0 * d)
         while True:
             x = self.next_normal()
-            root = 1.0 + c * x
-            if root <= 0.0:
+            base = 1.0 + c * x
+            if base <= 0.0:
                 continue
-            v = root * root * root
+            v = base * base * base
             log_v = log64(v)
             if log64(self.next_uniform()) < 0.5 * x * x + d - d * v + d * log_v:
                 return log64(d) + log_v + shift
 
 
-def root_noise(seed: int, tree: int, move: int, alpha: float, actions: Sequence[int]) -> FloatArray:
+def root_noise(seed: int, tree: int, count: int, alpha: float, actions: Sequence[int]) -> FloatArray:
     """Dirichlet(alpha) over the legal actions of a root, [n] float32."""
-    draws = [Stream(seed, tree, move, Purpose.ROOT_NOISE, action).next_log_gamma(alpha) for action in actions]
+    draws = [Stream(seed, tree, count, Purpose.ROOT_NOISE, action).next_log_gamma(alpha) for action in actions]
     largest = max(draws)
     draws = [exp64(draw - largest) for draw in draws]
     total = 0.0

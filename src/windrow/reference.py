@@ -167,8 +167,8 @@ class ReferenceSearch:
             first_play = _f(config.first_play)
         q = numerator / np.maximum(denominator, 1).astype(np.float32)
         q[denominator == 0] = first_play
-        root = np.sqrt(_f(node.visits + in_flight.sum()))
-        score = q + _f(config.c_puct) * node.prior * root / (1 + visits + in_flight).astype(np.float32)
+        sqrt_visits = np.sqrt(_f(node.visits + in_flight.sum()))
+        score = q + _f(config.c_puct) * node.prior * sqrt_visits / (1 + visits + in_flight).astype(np.float32)
         return int(np.argmax(score))
 
     def _evaluate(self, leaves: list[Node]) -> None:

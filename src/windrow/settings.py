@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
@@ -66,8 +67,13 @@ class Settings:
         known = cls.setting_names()
         for key in settings:
             if key not in known:
-                raise UnknownKeyError(f"there is no setting {key!r}. {explain_unknown(key, known, what='settings')}")
+                raise UnknownKeyError(cls.explain_key(key, settings))
         return object.__new__(cls)
+
+    @classmethod
+    def explain_key(cls, key: str, settings: Mapping[str, Any]) -> str:
+        """Why a key among `settings` is none of this config, and what may have been meant."""
+        return f"there is no setting {key!r}. {explain_unknown(key, cls.setting_names(), what='settings')}"
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
@@ -76,16 +82,22 @@ class Settings:
 
     def replace(self: S, **changes: Any) -> S:
         """A copy with some settings changed."""
-        return type(self)(**{**self.to_dict(), **changes})
+        return type(self)(**{**self.values(), **changes})
+
+    def values(self) -> dict[str, Any]:
+        """All settings by name, as they are."""
+        return {name: getattr(self, name) for name in self.setting_names()}
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings by name; `SearchConfig(**config.to_dict())` gives an equal config."""
-        return {name: getattr(self, name) for name in self.setting_names()}
+        """All settings by name, as plain values; `SearchConfig(**config.to_dict())` gives an equal config."""
+        return {
+            name: value.to_dict() if isinstance(value, Settings) else value for name, value in self.values().items()
+        }
 
     def __repr__(self) -> str:
         """What makes it again: the settings that are not as they are by default."""
-        usual = type(self)().to_dict()
-        changed = [f"{name}={value!r}" for name, value in self.to_dict().items() if value != usual[name]]
+        usual = type(self)().values()
+        changed = [f"{name}={value!r}" for name, value in self.values().items() if value != usual[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check_choice(self, key: str, choices: Any) -> None:

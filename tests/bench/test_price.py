@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from windrow.engines import Vectorized
+
 BENCH = Path(__file__).parents[2] / "bench"
 
 
@@ -151,8 +153,10 @@ def test_matches_at_once_are_those_one_by_one(num_at_once: int) -> None:
             assert is_one_of_many
             names = ("in_flight", "on_collision")
             rule = {name: getattr(case, name) for name in names}
-            config = SearchConfig(num_simulations=case.simulations, leaves_per_tree=case.leaves, num_threads=1, **rule)
-            return Search(self.game, HashEvaluator(), config.replace(engine="vectorized"))
+            config = SearchConfig(
+                num_simulations=case.simulations, leaves_per_tree=case.leaves, engine=Vectorized(num_threads=1)
+            ).with_settings(rule)
+            return Search(self.game, HashEvaluator(), config)
 
         def choose(self, search: Search, states: list[Any]) -> list[int]:
             return [result.best_action for result in search.run(states)]
@@ -282,3 +286,18 @@ def test_the_page_says_what_was_measured() -> None:
     assert fill_page(text, page_parts(results)) == text, "run bench/price_report.py"
     for name, measure in PICTURES.items():
         assert (PAGE.parent / name).read_text(encoding="utf-8") == draw(results, measure, TITLES), name
+
+
+def test_markup_and_scales() -> None:
+    from markup import Html, tag
+    from price_plot import nice_ticks
+
+    assert tag("p", "a<b", tag("i", "&"), None, ["x", Html("<hr>")]) == "<p>a&lt;b<i>&amp;</i>x<hr></p>"
+    assert tag("td", class_='a"b', aria_label="c", open=True, hidden=False, id=None) == (
+        '<td class="a&quot;b" aria-label="c" open></td>'
+    )
+    assert nice_ticks(0, 1) == [0, 0.25, 0.5, 0.75, 1]
+    assert nice_ticks(0, 97) == [0, 25, 50, 75, 100]
+    for low, high in ((0.7221, 0.7534), (-3, 8), (1e-9, 2e-9), (123456, 654321)):
+        ticks = nice_ticks(low, high)
+        assert ticks[0] <= low * (1 + 1e-9) and ticks[-1] >= high * (1 - 1e-9) and 3 <= len(ticks) <= 8

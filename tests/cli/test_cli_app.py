@@ -264,7 +264,7 @@ def test_flags_go_before_set_and_set_before_defaults() -> None:
         engine=None,
     )
     assert (config.num_simulations, config.c_puct, config.first_play) == (9, 3.0, "parent")
-    assert (config.cache_memory, config.time_limit_s, config.engine) == (1 << 20, None, "auto")
+    assert (config.cache_memory, config.time_limit_s, config.engine_name) == (1 << 20, None, "auto")
     with pytest.raises(UnknownKeyError, match="Did you mean 'num_threads'"):
         read_settings(["num_thread=2"], SearchConfig)
 
@@ -283,7 +283,7 @@ def test_foreign_flags_are_those_of_the_documentation() -> None:
         ("--virtual-loss", ["--set"], "train", "--virtual-loss: windrow says --set search.virtual_loss=..."),
         ("--lr", ["--set"], "train", "--lr: windrow says --set learner.learning_rate=..."),
         ("--eval-batch", ["--set"], "selfplay", "--eval-batch: windrow says --set max_batch=..."),
-        ("--eval-batch", ["--set"], "train", "--eval-batch: windrow says --set search.max_batch=..."),
+        ("--eval-batch", ["--set"], "train", "--eval-batch: windrow says --set search.engine.max_batch=..."),
         ("--no-train", [], "selfplay", "--no-train: leave it out, 'windrow selfplay' plays and does nothing else"),
         ("--no-checkpoints", ["--no-save"], "train", "--no-checkpoints: windrow says --no-save"),
         ("--checkpoint", ["--evaluator"], "search", "--checkpoint: windrow says --evaluator"),

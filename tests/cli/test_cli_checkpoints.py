@@ -18,12 +18,7 @@ from windrow.nets import ResNet
 from windrow.train import save_checkpoint
 
 CONNECT4 = windrow.make_game("connect4")
-
-
-@pytest.fixture(autouse=True)
-def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So small a network runs faster on one thread, and on a busy machine much faster."""
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0}, raising=False)
+pytestmark = pytest.mark.usefixtures("one_core")
 
 
 @pytest.fixture(scope="module")

@@ -102,8 +102,11 @@ def test_the_page_of_a_run_shows_it_without_its_game(kind: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"search": {"engine": "ray"}, "ray": {"address": "127.0.0.1:1"}}, r"--address 127.0.0.1:1"),
-        ({"search": {"engine": "ray", "ray_address": "ray://127.0.0.1:1"}}, r"--address ray://127.0.0.1:1"),
+        ({"search": {"engine": {"name": "ray", "address": "127.0.0.1:1"}}}, r"--set search.engine.address=127.0.0.1:1"),
+        (
+            {"search": {"engine": {"name": "ray", "address": "ray://127.0.0.1:1"}}},
+            r"--set search.engine.address=ray://127.0.0.1:1",
+        ),
     ],
 )
 def test_a_cluster_that_a_file_names_is_not_joined(changes: dict[str, Any], message: str) -> None:
@@ -115,10 +118,10 @@ def test_a_cluster_that_a_file_names_is_not_joined(changes: dict[str, Any], mess
 
 
 def test_rules_in_torch_that_a_file_names_are_not_imported() -> None:
-    place = write_run(Path("run"), game="connect4", options=OPTIONS["connect4"], config={"num_iterations": 2})
-    (place / "tensor.json").write_text(json.dumps({"game": "trap.py:Game"}))
+    config = {"num_iterations": 2, "search": {"engine": {"name": "tensor", "game": "trap.py:Game"}}}
+    place = write_run(Path("run"), game="connect4", options=OPTIONS["connect4"], config=config)
     code, _, err = run("train", "--resume", str(place))
-    assert code != 0 and is_safe() and "--set tensor.game=trap.py:Game" in " ".join(err.split())
+    assert code != 0 and is_safe() and "--set search.engine.game=trap.py:Game" in " ".join(err.split())
 
 
 @pytest.mark.filterwarnings("default:checkpoint .* is left out:RuntimeWarning")

@@ -91,7 +91,7 @@ def test_a_run_that_has_learned_nothing_says_so(settings: tuple[str, ...], reaso
     assert run_json("train", "--resume", "here", "--iterations", "3", "--set", "min_positions=20")["steps"] > 0
 
 
-@pytest.mark.parametrize("engine", [(), ("--engine", "tensor", "--set", "tensor.device=cpu")])
+@pytest.mark.parametrize("engine", [(), ("--engine", "tensor", "--set", "search.engine.device=cpu")])
 @pytest.mark.parametrize(
     "text",
     [
@@ -108,9 +108,7 @@ def test_a_run_that_has_learned_nothing_says_so(settings: tuple[str, ...], reaso
 def test_a_run_whose_config_is_damaged_says_so(text: str, engine: tuple[str, ...]) -> None:
     Path("run").mkdir()
     Path("run/config.json").write_text(text)
-    if engine:
-        Path("run/tensor.json").write_text('{"device": "cpu"}')
-    code, _, err = run("train", "--resume", "run")
+    code, _, err = run("train", "--resume", "run", *engine)
     assert code == 1 and err.startswith("error: ") and len(err) < 2000
     assert Path("run/config.json").read_text() == text
 
@@ -121,10 +119,17 @@ def test_a_run_whose_config_is_damaged_says_so(text: str, engine: tuple[str, ...
 )
 def test_a_run_whose_tensor_options_are_damaged_says_so(text: str) -> None:
     Path("run").mkdir()
-    Path("run/config.json").write_text('{"game": "tictactoe"}')
-    Path("run/tensor.json").write_text(text)
+    Path("run/config.json").write_text(f'{{"game": "tictactoe", "search": {{"engine": "tensor"}}, "device": {text}}}')
     code, _, err = run("train", "--resume", "run")
-    assert code == 1 and "tensor.json" in err
+    assert code == 1 and "config.json" in err
+
+
+def test_a_run_of_an_earlier_windrow_says_how_to_move_its_options() -> None:
+    Path("run").mkdir()
+    Path("run/config.json").write_text('{"game": "tictactoe"}')
+    Path("run/tensor.json").write_text('{"device": "cpu"}')
+    code, _, err = run("train", "--resume", "run")
+    assert code == 1 and "run/tensor.json is of a windrow before 0.2" in " ".join(err.split())
 
 
 def test_nothing_is_kept_on_request() -> None:
@@ -162,7 +167,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
         (("tictactoe", "--time", "3"), "--time 3 has no unit: write 3s, 3m or 3h"),
         (("tictactoe", "--time", ""), "a time is written like 90s"),
         (("tictactoe", "--set", "game_options=x"), "[game_options] must be a table of options, not 'x'"),
-        (("tictactoe", "--set", "game_options.a.b=1"), "tictactoe has no option 'a.b'"),
+        (("tictactoe", "--set", "game_options.a.b=1"), "tictactoe has no option 'a'"),
         (("tictactoe", "--set", "game.size=1"), "game.size cannot be set: game is 'tictactoe'"),
         (("tictactoe", "--set", "search=3", "--set", "search.seed=1"), "search.seed cannot be set: search is 3"),
         (("tictactoe", "--set", "backend=3"), "backend must be a name, not 3"),
@@ -218,7 +223,7 @@ def test_selfplay_counts_and_keeps_games() -> None:
     assert document["games"] >= 20 and len(document["shown"]) == 2
     assert document["nn_positions"] > 20 * document["nn_batches"] * 0.8
     assert len(GameLog.read("games.log")) == 20
-    code, out, _ = run("selfplay", "tictactoe", "-e", "rollout", "--games", "3")
+    code, out, _ = run("selfplay", "tictactoe", "-e", "rollout", "--games", "3", "--sims", "20", "--slots", "3")
     assert code == 0 and "batches" in out
 
 
@@ -232,9 +237,9 @@ def test_selfplay_of_a_gumbel_root_has_noise() -> None:
 
 
 def test_selfplay_says_what_is_wrong() -> None:
-    code, _, err = run("selfplay", "tictactoe", "--set", "num_slot=3")
+    code, _, err = run("selfplay", "tictactoe", "-e", "uniform", "--set", "num_slot=3")
     assert code == 1 and "num_slots" in err
-    code, _, err = run("selfplay", "tictactoe", "--set", "time_limit_s=1")
+    code, _, err = run("selfplay", "tictactoe", "-e", "uniform", "--set", "time_limit_s=1")
     assert code == 1 and "counts simulations" in err
 
 
@@ -275,3 +280,18 @@ def test_a_game_of_ones_own_is_named_again(tmp_path: Path, monkeypatch: pytest.M
         assert code == 0, err
         page = Path("../nim/report.html").read_text()
         assert ("name the game yourself" not in page) == ("checkpoints/000003" in page) == is_shown
+
+
+def test_less_than_a_batch_is_given_as_the_reason() -> None:
+    code, _, err = run(
+        *("train", "tictactoe", "--iterations", "1", "--games", "4", "--sims", "4", "--slots", "4", "--no-save"),
+        *("--set", "min_positions=1", "--set", "learner.batch_size=4096", "--set", "overlap=false"),
+    )
+    assert code == 1 and "less than a batch of 4,096" in err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("text", ["[serach]\nseed = 1\n", "num_simulations = 3\n"])
+def test_a_config_file_with_a_misspelt_section_is_refused(text: str) -> None:
+    Path("wrong.toml").write_text(text)
+    code, _, err = run("search", "tictactoe", "-e", "uniform", "--config", "wrong.toml")
+    assert code == 1 and "wrong.toml: there is no section or setting" in err.replace("\n", " ")

@@ -31,7 +31,7 @@ def test_it_prints_a_table_and_writes_a_config(tmp_path: Path, monkeypatch: pyte
     assert "adjusted/s" in out and "Choice: vectorized" in out and "tictactoe-tuned.toml" in out
     assert "give it to search, selfplay, profile or train" in out
     sections = read_file("tictactoe-tuned.toml")
-    assert sections["game"] == "tictactoe" and sections["search"]["engine"] == "vectorized"
+    assert sections["game"] == "tictactoe" and sections["search"]["engine"]["name"] == "vectorized"
     assert 1 <= sections["selfplay"]["num_slots"] <= 16
 
 
@@ -136,7 +136,7 @@ def test_commands_without_the_tensor_engine_say_where_it_is(config: Path) -> Non
     for command, where in (("selfplay", "windrow train GAME --engine tensor"), ("profile", "windrow bench engines")):
         code, out, err = run(command, "tictactoe", "-e", "uniform", "--config", str(config))
         said = " ".join(err.split())
-        assert (code, out) == (1, "") and where in said and "--engine vectorized" in said
+        assert (code, out) == (1, "") and where in said and "vectorized" in said
         assert "tensor" in " ".join(run(command, "--help")[1].split())
     assert run_json(
         "selfplay", "tictactoe", "-e", "uniform", "--games", "2", "--config", str(config), "--engine", "auto"

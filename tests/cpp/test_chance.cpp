@@ -17,6 +17,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "lottery.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "random.h"
 #include "tree_record.h"
@@ -29,16 +30,16 @@ namespace {
 struct OneTree {
   OneTree(const GameTable& game, const ForestOptions& options, int64_t budget) : forest(game, 1, options) {
     forest.reset(0, State(game).data());
-    forest.begin(0, 1, budget, kMove);
+    forest.begin(0, 1, budget, kCount);
   }
   const Tree& tree() const { return forest.tree(0); }
 
-  static constexpr uint32_t kMove = 5;
+  static constexpr uint32_t kCount = 5;
   Forest forest;
 };
 
 ForestOptions small_options() {
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.max_memory = size_t{1} << 22;
   options.seed = 11;
   return options;
@@ -56,7 +57,7 @@ std::vector<std::vector<int64_t>> paths_of(const Forest& forest, const Batch& ba
 
 // Draw `draw` of simulation `simulation`, as the generator's documentation says: lane and index of a stream.
 Stream stream_of(const ForestOptions& options, uint32_t simulation, uint32_t draw) {
-  return Stream({options.seed, 0, OneTree::kMove}, Purpose::kOutcome, draw, simulation);
+  return Stream({options.seed, 0, OneTree::kCount}, Purpose::kOutcome, draw, simulation);
 }
 
 // Every simulation has numbers of its own, every draw in it one of them, whatever else is going on in the tree.
@@ -151,11 +152,11 @@ void test_cancelled_draws() {
     const TreeRecord found = record(game, one.tree());
 
     // The same search once more finds the same, another one something else.
-    for (const uint32_t move : {OneTree::kMove, OneTree::kMove + 1}) {
+    for (const uint32_t count : {OneTree::kCount, OneTree::kCount + 1}) {
       one.forest.reset(0, State(game).data());
-      one.forest.begin(0, 1, 120, move);
+      one.forest.begin(0, 1, 120, count);
       search_plainly(one.forest, 0);
-      const bool is_same_search = move == OneTree::kMove;
+      const bool is_same_search = count == OneTree::kCount;
       check((evaluated_only(record(game, one.tree())) == evaluated_only(found)) == is_same_search,
             is_same_search ? "the same search finds something else" : "another search draws the same");
     }

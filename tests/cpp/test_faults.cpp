@@ -13,6 +13,7 @@
 #include "failure.h"
 #include "forest.h"
 #include "forest_law.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "prediction_cache.h"
 #include "trap_game.h"
@@ -110,7 +111,7 @@ int32_t test_fault(const Variant& variant, TrapFault fault, int32_t num_threads,
   const GameTable game = TrapGame::table(rules);
   int32_t num_faults = 0;
   {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 4;
     options.num_threads = num_threads;
     options.max_memory = size_t{1} << 24;
@@ -148,7 +149,7 @@ int32_t test_faulty_roots(const Variant& variant, TrapFault fault) {
   rules.traps_per_1024 = 400;
   rules.only = fault;
   const GameTable game = TrapGame::table(rules);
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.max_memory = size_t{1} << 22;
   int32_t num_faults = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -9,6 +9,7 @@
 #include "forest.h"
 #include "forest_walk.h"
 #include "games/builtin.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "prediction_cache.h"
 #include "trap_game.h"
@@ -39,7 +40,7 @@ std::unique_ptr<NamedGame> make_small(const std::string& name) {
 }
 
 ForestOptions choose_options(Dice& dice, uint64_t seed) {
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.rules.c_puct = dice.one_of({0.0f, 0.5f, 1.5f, 4.0f});
   options.rules.in_flight = dice.one_of({InFlight::kVisits, InFlight::kLoss, InFlight::kDilute});
   options.rules.virtual_loss = dice.one_of({0.0f, 1.0f, 3.0f});

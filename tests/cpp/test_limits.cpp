@@ -12,6 +12,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "games/builtin.h"
+#include "plain_options.h"
 #include "positions.h"
 
 using namespace windrow;
@@ -22,7 +23,7 @@ namespace {
 void test_unplanted() {
   scene() = "a tree that was never planted";
   const auto named = make_builtin("tictactoe", {});
-  Forest forest(named->table(), 2, {});
+  Forest forest(named->table(), 2, plain_options());
   forest.reset(0, State(named->table()).data());
   std::vector<float> observations = make_buffer(forest, 8);
   const std::vector<std::function<void()>> verbs = {
@@ -98,7 +99,7 @@ struct TwoDoors {
 void test_marks(int32_t leaves_per_tree, InFlight rule) {
   scene() = "marks, K " + std::to_string(leaves_per_tree) + ", rule " + std::to_string(static_cast<int32_t>(rule));
   const GameTable game = TwoDoors::table();
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.leaves_per_tree = leaves_per_tree;
   options.rules.in_flight = rule;
   options.max_memory = size_t{1} << 24;
@@ -129,7 +130,7 @@ void test_marks(int32_t leaves_per_tree, InFlight rule) {
 void test_stop() {
   scene() = "stop";
   const auto named = make_builtin("connect4", {});
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.leaves_per_tree = 4;
   Forest forest(named->table(), 3, options);
   for (int32_t tree = 0; tree < 3; ++tree) forest.reset(tree, State(named->table()).data());
@@ -156,15 +157,15 @@ void test_stop() {
 void test_refused() {
   scene() = "options that cannot work";
   const auto named = make_builtin("tictactoe", {});
-  ForestOptions wide;
+  ForestOptions wide = plain_options();
   wide.leaves_per_tree = 65536;
   check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, wide); }, "more leaves than marks can count");
-  ForestOptions none;
+  ForestOptions none = plain_options();
   none.leaves_per_tree = 0;
   check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, none); }, "no leaves per tree");
   // A root of tic-tac-toe takes two lines of 64 bytes: 40 + 16 of state + 6 for each of 9 edges, padded to 12.
   constexpr size_t kSmallest = size_t{10} * 2 * 64;
-  ForestOptions small;
+  ForestOptions small = plain_options();
   for (const size_t bytes : {size_t{0}, size_t{1}, kSmallest - 1}) {
     small.max_memory = bytes;
     const auto error = check_throws<std::invalid_argument>([&] { Forest(named->table(), 10, small); }, "no memory");
@@ -191,7 +192,7 @@ void test_refused_games() {
   const auto refuses = [&](const char* what, void (*change)(GameTable&)) {
     GameTable game = named->table();
     change(game);
-    check_throws<std::invalid_argument>([&] { Forest(game, 1, {}); }, what);
+    check_throws<std::invalid_argument>([&] { Forest(game, 1, plain_options()); }, what);
   };
   refuses("a state that is not whole words", [](GameTable& game) { game.state_bytes = 20; });
   refuses("a game of another version", [](GameTable& game) { game.abi_version = kGameAbiVersion - 1; });
@@ -214,9 +215,9 @@ void test_refused_games() {
   // Sixteen are not too many, and two may have values of their own.
   GameTable crowd = named->table();
   crowd.num_players = crowd.num_values = kMaxPlayers;
-  Forest(crowd, 1, {});
+  Forest(crowd, 1, plain_options());
   crowd.num_players = crowd.num_values = 2;
-  Forest(crowd, 1, {});
+  Forest(crowd, 1, plain_options());
 }
 
 // The largest policy that is allowed: one node needs megabytes.
@@ -229,7 +230,7 @@ void test_many_actions() {
     for (int32_t i = 0; i < kMany; ++i) actions[i] = i;
     return kMany;
   };
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.max_memory = size_t{1} << 23;
   options.leaves_per_tree = 3;
   Forest forest(game, 1, options);
@@ -253,7 +254,7 @@ void test_ends_without_rows() {
   for (const int32_t action : {0, 1, 2, 4, 3, 5, 7, 6}) check(state.apply(action), "apply failed");
   check(game.to_play(game.self, state.data()) != kTerminal, "the game is over too early");
   constexpr int32_t kTrees = 6;
-  Forest forest(game, kTrees, {});
+  Forest forest(game, kTrees, plain_options());
   for (int32_t tree = 0; tree < kTrees; ++tree) forest.reset(tree, state.data());
   forest.begin(0, kTrees, 20, 0);
   std::vector<float> observations = make_buffer(forest, 1);

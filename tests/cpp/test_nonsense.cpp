@@ -15,6 +15,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "games/builtin.h"
+#include "plain_options.h"
 #include "positions.h"
 
 using namespace windrow;
@@ -83,7 +84,7 @@ void ask_everything(const NamedGame& named, State state, Dice& dice) {
 
 // Returns whether the forest took it for a position.
 bool search(const NamedGame& named, const State& state) {
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.max_memory = size_t{1} << 22;
   options.leaves_per_tree = 3;
   Forest forest(named.table(), 1, options);

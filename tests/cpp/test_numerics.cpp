@@ -171,7 +171,7 @@ void test_philox() {
 
 void test_streams() {
   // A stream is a pure function of its key; any change of the key is another stream.
-  const RandomKey key{.seed = 9, .tree = 3, .move = 4};
+  const RandomKey key{.seed = 9, .tree = 3, .count = 4};
   const auto first = [](RandomKey k, Purpose purpose, uint32_t lane) { return Stream(k, purpose, lane).next_bits(); };
   const uint64_t bits = first(key, Purpose::kMove, 5);
   check(bits == first(key, Purpose::kMove, 5), "a stream does not repeat");

@@ -11,6 +11,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "lottery.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "prediction_cache.h"
 #include "trap_game.h"
@@ -21,7 +22,7 @@ using namespace windrow;
 namespace {
 
 ForestOptions small_options() {
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.max_memory = size_t{1} << 22;
   return options;
 }

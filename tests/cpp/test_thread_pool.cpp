@@ -14,6 +14,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "kinds_of_games.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "thread_pool.h"
 #include "trap_game.h"
@@ -164,7 +165,7 @@ void test_forest() {
   games.add("othello", {});
   games.add_chance();
   for (const auto& [name, game] : games.all) {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 4;
     options.dirichlet_fraction = 0.25f;
     options.max_memory = size_t{1} << 26;
@@ -188,7 +189,7 @@ void test_forest_faults(const TrapKind& kind) {
   trap->traps_per_1024 = 20;
   const GameTable game = TrapGame::table(*trap);
   {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 4;
     options.num_threads = 4;
     options.max_memory = size_t{1} << 26;

@@ -14,6 +14,7 @@
 #include "forest.h"
 #include "forest_law.h"
 #include "kinds_of_games.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "prediction_cache.h"
 #include "trap_game.h"
@@ -109,7 +110,7 @@ constexpr int32_t kTrees = 32;
 // Does to a forest what a search does, with a cache or without. `clumsiness`: one batch in so many is cancelled.
 struct Player {
   const GameTable& game;
-  ForestOptions options;
+  ForestOptions options = plain_options();
   std::shared_ptr<PredictionCache> cache;
   int32_t num_out = 1;
   int32_t max_leaves = 64;
@@ -207,7 +208,7 @@ void test_forest() {
   Games games;
   for (const GameTable& game : games.tables()) {
     for (const int32_t leaves : {1, 4}) {
-      ForestOptions options;
+      ForestOptions options = plain_options();
       options.leaves_per_tree = leaves;
       options.dirichlet_fraction = 0.25f;
       Player plain{.game = game, .options = options, .cache = nullptr, .max_leaves = 4096};
@@ -239,7 +240,7 @@ void test_forest() {
 void test_cancelled_batches() {
   Games games;
   for (const GameTable& game : games.tables()) {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 4;
     options.num_threads = 2;
     Player plain{.game = game, .options = options, .cache = nullptr, .max_leaves = 4096, .clumsiness = 1'000'000};
@@ -264,7 +265,7 @@ void test_cancelled_batches() {
 void test_overlapping_rounds() {
   Games games;
   for (const GameTable& game : games.tables()) {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 4;
     options.num_threads = 2;
     const auto cache = std::make_shared<PredictionCache>(size_t{1} << 15, false);
@@ -289,7 +290,7 @@ void test_overlapping_rounds() {
 void test_known_roots_keep_to_the_rows() {
   Games games;
   for (const GameTable& game : games.tables()) {
-    ForestOptions options;
+    ForestOptions options = plain_options();
     options.leaves_per_tree = 8;
     options.num_threads = 2;
     options.rules.in_flight = InFlight::kLoss;
@@ -307,7 +308,7 @@ void test_known_roots_keep_to_the_rows() {
 void test_two_forests_share_a_cache() {
   Games games;
   const GameTable game = games.tables()[0];
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.leaves_per_tree = 4;
   options.num_threads = 2;
   std::vector<std::vector<TreeRecord>> want;
@@ -334,7 +335,7 @@ void test_faults(const TrapKind& kind) {
   const std::unique_ptr<TrapRules> trap = make_rules(kind);
   trap->traps_per_1024 = 60;
   const GameTable game = TrapGame::table(*trap);
-  ForestOptions options;
+  ForestOptions options = plain_options();
   options.leaves_per_tree = 4;
   options.num_threads = 4;
   options.max_memory = size_t{1} << 26;

@@ -12,6 +12,7 @@
 #include "check.h"
 #include "dice.h"
 #include "kinds_of_games.h"
+#include "plain_options.h"
 #include "positions.h"
 #include "trap_game.h"
 #include "trap_words.h"
@@ -25,8 +26,6 @@ namespace {
 // A position in a slice must become bytes in 64 bits: 2^32 lines are 256 GiB.
 static_assert(std::is_same_v<decltype(Ref{} * kLineBytes), size_t> && sizeof(size_t) == 8);
 
-constexpr Rules kRules = {};
-
 enum class Ending { kDone, kPending, kFull };
 
 // One simulation, all by hand. A pending one keeps its marks, as if its leaf were out for evaluation.
@@ -36,8 +35,8 @@ Ending simulate(const GameTable& game, Tree& tree, bool is_pending, TrapRules* t
   for (;;) {
     const NodeKind kind = tree.node(at).kind;
     if (kind != NodeKind::kExpanded && kind != NodeKind::kOfChance) break;
-    const Ref child =
-        kind == NodeKind::kOfChance ? tree.step_chance(at, num_draws++) : tree.step_down<InFlight::kVisits>(at, kRules);
+    const Ref child = kind == NodeKind::kOfChance ? tree.step_chance(at, num_draws++)
+                                                  : tree.step_down<InFlight::kVisits>(at, kPlainRules);
     if (child == kNone) {
       tree.unmark(at);
       return Ending::kFull;
@@ -90,7 +89,7 @@ void test_advance(const GameTable& game, uint64_t seed, bool leaves_marks) {
   check(tree.num_nodes() == 1 && tree.num_expanded() == 0, "a new tree is not one node");
   for (int32_t move_number = 0; tree.node(tree.root()).kind != NodeKind::kOver && move_number < 60; ++move_number) {
     const int32_t num_simulations = dice.one_of({0, 1, 2, 10, 150});
-    tree.begin(num_simulations, {.seed = seed, .tree = 0, .move = static_cast<uint32_t>(move_number)});
+    tree.begin(num_simulations, {.seed = seed, .tree = 0, .count = static_cast<uint32_t>(move_number)});
     // From a root of chance a simulation can go too, if somebody wants one.
     for (int32_t i = 0; i < num_simulations; ++i) simulate(game, tree, leaves_marks && dice.one_in(8));
     check_tree(game, tree);
@@ -170,7 +169,7 @@ bool test_memory(const GameTable& game, size_t num_lines) {
   tree.reset(start.data());
   bool was_full = false;
   for (int32_t move_number = 0; tree.node(tree.root()).kind != NodeKind::kOver && move_number < 40; ++move_number) {
-    tree.begin(300, {.seed = num_lines, .tree = 0, .move = static_cast<uint32_t>(move_number)});
+    tree.begin(300, {.seed = num_lines, .tree = 0, .count = static_cast<uint32_t>(move_number)});
     Ending ending = Ending::kDone;
     for (int32_t i = 0; ending != Ending::kFull && i < 300; ++i) {
       const TreeRecord before = i % 16 == 0 ? evaluated_only(record(game, tree)) : TreeRecord();
@@ -211,7 +210,7 @@ void test_noise(const GameTable& game) {
   };
   const std::vector<float> clean = priors();
   const auto noisy = [&](uint32_t move) {
-    tree.begin(10, {.seed = 1, .tree = 0, .move = move});
+    tree.begin(10, {.seed = 1, .tree = 0, .count = move});
     tree.mix_noise(0.5, 0.25f);
     return priors();
   };
@@ -250,7 +249,7 @@ int32_t test_faults(TrapRules& rules, uint64_t seed) {
   Dice dice(seed);
   Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
   tree.reset(random_decision(game, dice, 2).data());
-  tree.begin(1000, {.seed = seed, .tree = 0, .move = 0});
+  tree.begin(1000, {.seed = seed, .tree = 0, .count = 0});
   for (int32_t i = 0; i < 5; ++i) simulate(game, tree, false);
   int32_t num_faults = 0;
   for (int32_t i = 0; i < 100 && num_faults == 0; ++i) {

@@ -225,7 +225,7 @@ def test_half_precision_weights_are_taken() -> None:
 def test_searches_spend_exact_budgets(backend: str) -> None:
     states = [GAME.state_from_moves(moves) for moves in ("", "4", "44", "445", "4453")]
     for settings in ({"engine": "vectorized", "pipeline": 2}, {"engine": "batched", "leaves_per_tree": 3}):
-        results = Search(GAME, built(backend), SearchConfig(num_simulations=50, **settings)).run(states)
+        results = Search(GAME, built(backend), SearchConfig(num_simulations=50).with_settings(settings)).run(states)
         assert [int(result.visits.sum()) for result in results] == [50] * len(states)
 
 

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from windrow import ConfigError, EvaluatorError, Search, SearchConfig, make_game
+from windrow.engines import Batched
 from windrow.evaluators import Evaluator, Pipelined, TorchEvaluator
 
 GAME = make_game("connect4")
@@ -314,5 +315,5 @@ def test_tensors_from_a_function_are_taken_too():
     net = SmallNet().eval()
     for max_batch in (None, 2):
         evaluator = from_function(lambda observations: net(torch.from_numpy(observations)), batched=True)
-        config = SearchConfig(num_simulations=10, leaves_per_tree=4, max_batch=max_batch, engine="batched")
+        config = SearchConfig(num_simulations=10, leaves_per_tree=4, engine=Batched(max_batch=max_batch))
         assert Search(GAME, evaluator, config).run(GAME.initial_state()).visits.sum() == 10

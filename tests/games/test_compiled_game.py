@@ -66,7 +66,7 @@ def check_lock_step(game: Any, builtin: Any, num_games: int) -> None:
 
 
 def search(game: Any, states: list[Any], **settings: Any) -> list[windrow.SearchResult]:
-    config = windrow.SearchConfig(engine="vectorized", num_simulations=60, **settings)
+    config = windrow.SearchConfig(engine="vectorized", num_simulations=60).with_settings(settings)
     with windrow.Search(game, HashEvaluator(seed=3), config) as searching:
         return searching.run(states)
 

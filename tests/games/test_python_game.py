@@ -302,6 +302,19 @@ def test_a_class_is_no_game():
 # --- Threads -----------------------------------------------------------------------------------------------------
 
 
+def run_together(threads: list[threading.Thread], *, switch_s: float) -> None:
+    """Run threads that hand over the interpreter that often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(switch_s)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+
+
 @pytest.mark.parametrize("shared", [True, False], ids=["one game", "a game each"])
 def test_searches_in_several_threads(shared: bool):
     """Each thread has its own search; games, evaluators and caches may be the same. All find what one alone finds."""
@@ -320,16 +333,7 @@ def test_searches_in_several_threads(shared: bool):
             search, states = Search(Sticks(), HashEvaluator(1), config), positions
         found[number] = [result.visits.tolist() for result in search.run(states)]
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    finally:
-        sys.setswitchinterval(before)
+    run_together([threading.Thread(target=work, args=(number,)) for number in range(5)], switch_s=1e-5)
     assert found == dict.fromkeys(range(5), alone)
 
 
@@ -358,29 +362,28 @@ def test_errors_in_several_threads_are_not_mixed_up():
         for _ in range(60):
             fail(threading.current_thread().name)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, name=f"worker-{number}-") for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    finally:
-        sys.setswitchinterval(before)
+    run_together([threading.Thread(target=work, name=f"worker-{number}-") for number in range(4)], switch_s=1e-6)
     assert wrong == []
     assert len(told) == 240
 
 
 def test_python_goes_on_beside_a_search():
     """A search in a thread leaves the interpreter to others, and `stop` from the main thread ends it."""
-    game = Sticks()
-    search = Search(game, UniformEvaluator(), SearchConfig(num_simulations=50_000_000))
+    num_moves, is_searching = 0, threading.Event()
+
+    class Counting(Sticks):
+        def apply(self, state: Any, action: int) -> Any:
+            nonlocal num_moves
+            num_moves += 1
+            if num_moves == 1000:
+                is_searching.set()
+            return super().apply(state, action)
+
+    search = Search(Counting(), UniformEvaluator(), SearchConfig(num_simulations=50_000_000))
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(search.run((60, 0))))
     thread.start()
-    while not search._is_running:
-        pass
+    assert is_searching.wait(60)
     counted = sum(1 for _ in range(200_000))  # ordinary Python, many switches long
     with pytest.raises(SearchError, match="running"):
         search.run((60, 0))

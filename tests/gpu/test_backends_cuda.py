@@ -10,6 +10,7 @@ import pytest
 
 import windrow
 from windrow import EvaluatorError, Search, SearchConfig
+from windrow.engines import Vectorized
 from windrow.evaluators import NetworkEvaluator, TorchEvaluator, load
 from windrow.evaluators.backends.agreement import compare
 from windrow.evaluators.backends.catalog import BACKENDS
@@ -160,7 +161,7 @@ def test_named_observations(backend: str) -> None:
 @pytest.mark.parametrize("backend", ALL)
 def test_searches_spend_exact_budgets(backend: str, built: dict[str, NetworkEvaluator]) -> None:
     states = [GAME.state_from_moves("".join(map(str, row))) for row in np.random.default_rng(1).integers(1, 8, (64, 5))]
-    config = SearchConfig(num_simulations=60, engine="vectorized", pipeline=2, dirichlet_fraction=0.25)
+    config = SearchConfig(num_simulations=60, engine=Vectorized(pipeline=2), dirichlet_fraction=0.25)
     results = Search(GAME, built[backend], config).run(states)
     assert {int(result.visits.sum()) for result in results} == {60}
 
@@ -168,7 +169,7 @@ def test_searches_spend_exact_budgets(backend: str, built: dict[str, NetworkEval
 def test_float32_searches_like_the_torch_evaluator() -> None:
     """Graphs replay what eager PyTorch launches; a batch of the size of its bucket runs the same kernels."""
     states = [GAME.initial_state()] * 64
-    config = SearchConfig(num_simulations=20, engine="vectorized", pipeline=1)
+    config = SearchConfig(num_simulations=20, engine=Vectorized(pipeline=1))
     got = Search(GAME, load(Net(), game=GAME, backend="cuda"), config).run(states)
     want = Search(GAME, TorchEvaluator(Net(), "cuda"), config).run(states)
     assert [result.visits.tolist() for result in got] == [result.visits.tolist() for result in want]

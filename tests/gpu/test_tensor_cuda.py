@@ -24,8 +24,8 @@ from windrow import EvaluatorError, SearchConfig, SearchError  # noqa: E402
 from windrow.evaluators import HashEvaluator  # noqa: E402
 from windrow.reference import ReferenceSearch  # noqa: E402
 from windrow.tensor import TensorHashEvaluator, TensorSearch, make_game  # noqa: E402
-from windrow.tensor.chance import pick  # noqa: E402
 from windrow.tensor.game import each, is_chance, max_draws_of, observation_size, stack  # noqa: E402
+from windrow.tensor.ops.outcomes_torch import pick  # noqa: E402
 
 CHANCE_GAMES = ["pig", "rafts"]
 CONFIGS = {
@@ -255,7 +255,7 @@ def test_kernels_are_timed_without_the_host() -> None:
     """A pause of so many cycles, called from Python that takes its time between calls."""
     from time import sleep
 
-    from windrow.tensor.autotuning import milliseconds_of
+    from windrow.tensor.evaluators.autotuning import milliseconds_of
 
     def pause(cycles: int) -> None:
         sleep(2e-4)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import windrow
+from windrow.engines import Vectorized
 from windrow.evaluators import TorchEvaluator
 
 torch = pytest.importorskip("torch")
@@ -82,7 +83,7 @@ def test_asynchronous_search_equals_the_same_batches_one_by_one(num_threads: int
     game = windrow.make_game("connect4")
     network = make_network()
     config = windrow.SearchConfig(
-        engine="vectorized", num_simulations=200, pipeline=2, num_threads=num_threads, dirichlet_fraction=0.25
+        engine=Vectorized(pipeline=2, num_threads=num_threads), num_simulations=200, dirichlet_fraction=0.25
     )
     asynchronous = TorchEvaluator(network)
 

@@ -22,13 +22,14 @@ PROGRAM = """
 import os, signal, sys
 assert not hasattr(os, "eventfd"), "sitecustomize was not read"
 from windrow import Search, SearchConfig, make_game
+from windrow.engines import Multiprocess
 from windrow.evaluators import HashEvaluator
 
 game = make_game("connect4")
 states = [game.state_from_moves(moves) for moves in ("", "4", "44", "445", "4453", "3")]
 config = SearchConfig(num_simulations=60, seed=3)
 expected = [r.visits.tolist() for r in Search(game, HashEvaluator(1), config.replace(engine="vectorized")).run(states)]
-with Search(game, HashEvaluator(1), config.replace(engine="multiprocess", num_workers=2)) as search:
+with Search(game, HashEvaluator(1), config.replace(engine=Multiprocess(num_workers=2))) as search:
     results = search.run(states)
     assert [result.visits.tolist() for result in results] == expected
     os.kill(results[0].stats.workers[0].pid, signal.SIGKILL)

@@ -17,9 +17,8 @@ from threaded_evaluator import ThreadedEvaluator
 from windrow import ConfigError, make_game
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
-from windrow.evaluators.protocol import Evaluator, count_rows
+from windrow.evaluators.protocol import Evaluator, Halted, count_rows
 from windrow.inference import BatchingPolicy, InferenceClient, InferenceServer
-from windrow.inference.halting import Halted
 
 GAME = make_game("connect4")
 WIDTH = int(np.prod(GAME.observation))

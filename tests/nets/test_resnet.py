@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,16 +26,8 @@ SHAPES: dict[str, Any] = {
     "named": {"hand": (3,), "board": (2, 5, 4), "marks": (1, 5, 4), "dice": (2, 2)},
     "named flat": {"hand": (3,), "dice": (2, 2)},
 }
+pytestmark = pytest.mark.usefixtures("one_thread")
 BACKEND_NAMES = [name for name in ("torch", "onnxruntime", "openvino") if BACKENDS[name].missing() is None]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """The networks are small, and threads that wait for each other are slow on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def make_net(kind: str = "board", **settings: Any) -> Any:

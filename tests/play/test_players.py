@@ -8,6 +8,7 @@ import pytest
 
 import windrow
 from windrow import ConfigError, SearchConfig, UnknownKeyError
+from windrow.engines import HostOptions
 from windrow.evaluators import HashEvaluator, RolloutEvaluator
 from windrow.games.chance import pass_chance
 from windrow.play import RandomPlayer, SearchPlayer, make_player, parse_game
@@ -118,8 +119,9 @@ def test_settings_reach_the_search() -> None:
     player = make_player(CONNECT4, "rollout:50,rollouts=2,c_puct=2.5,first_play=parent,max-batch=8", seed=9)
     assert isinstance(player, SearchPlayer)
     config = player.config
-    assert (config.num_simulations, config.c_puct, config.first_play, config.max_batch) == (50, 2.5, "parent", 8)
-    assert (config.engine, config.leaves_per_tree, config.seed) == ("auto", 1, 9)
+    assert (config.num_simulations, config.c_puct, config.first_play) == (50, 2.5, "parent")
+    assert config.options_for(HostOptions).max_batch == 8
+    assert (config.engine_name, config.leaves_per_tree, config.seed) == ("auto", 1, 9)
     assert make_player(CONNECT4, "rollout:sims=7").choose([WIN_IN_ONE])
     default = make_player(CONNECT4, "rollout")
     assert isinstance(default, SearchPlayer) and default.config.num_simulations == 100

@@ -15,7 +15,6 @@ from windrow.play.players import RandomPlayer
 from windrow.play.solved import PER_PHASE, PHASES, SolvedPosition, score_player, solved_positions
 from windrow.play.solver import Connect4Solver, SolverPlayer
 from windrow.play.solver_book import mirror_key, num_stones
-from windrow.play.solver_data import draw_positions
 
 GAME = NativeGame("connect4")
 POSITIONS = solved_positions(GAME)
@@ -53,7 +52,7 @@ def test_phases_are_full_and_positions_differ() -> None:
 
 
 def test_results_are_those_of_the_solver() -> None:
-    """On a sample: early positions take long. `python -m windrow.play.solver_data check` solves all."""
+    """On a sample: early positions take long. `python bench/solver_data.py check` solves all."""
     solver = Connect4Solver(GAME)
     late = [position for position in POSITIONS if num_stones(position.state) >= 14]
     for position in random.Random(1).sample(late, 150):
@@ -65,21 +64,6 @@ def test_all_results_are_those_of_the_solver() -> None:
     solver = Connect4Solver(GAME)
     for position in POSITIONS:
         assert solver.results(position.state) == position.results, str(position.state)
-
-
-def test_more_positions_are_drawn_like_them() -> None:
-    """One of each phase; where one is known already, another."""
-    solver = Connect4Solver(GAME)
-    known = set[bytes]()
-    first = list(draw_positions(solver, random.Random(3), 1, seen=known))
-    assert known == {mirror_key(position.state) for position, _ in first}
-    again = list(draw_positions(solver, random.Random(3), 1, seen={mirror_key(first[-1][0].state)}))
-    assert again[:-1] == first[:-1] and again[-1] != first[-1]
-    for drawn in (first, again):
-        assert {position.phase for position, _ in drawn} == {f"{a}-{b}" for a, b in PHASES}
-    for position, moves in (*first, again[-1]):
-        assert position.state == GAME.state_from_moves(moves)
-        assert position.results == solver.results(position.state) and len(set(position.results.values())) > 1
 
 
 def test_other_boards_have_no_set() -> None:

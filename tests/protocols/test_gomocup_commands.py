@@ -150,12 +150,12 @@ def test_squares_are_x_then_y() -> None:
 def test_stones_in_any_order() -> None:
     game = make_game("gomoku", size=7, rule="standard")
     # Six in a row, filled in the middle last: 0 1 2 4 5, then 3. In the order given, 4 would make five.
-    own = [Stone(x, OWN) for x in range(6)]
-    others = [Stone(14 + x, OPPONENT) for x in (0, 1, 3, 4, 6)]
-    state = build_state(game, [*own, *others], to_move=OPPONENT)
+    others = [Stone(x, OPPONENT) for x in range(6)]
+    own = [Stone(14 + x, OWN) for x in (0, 1, 3, 4, 6)]
+    state = build_state(game, [*others, *own])
     assert game.to_play(state) == 1
     freestyle = make_game("gomoku", size=7)
-    assert freestyle.to_play(build_state(freestyle, [*own, *others], to_move=OPPONENT)) == TERMINAL
+    assert freestyle.to_play(build_state(freestyle, [*others, *own])) == TERMINAL
     both = [Stone(x, OWN) for x in range(5)] + [Stone(14 + x, OPPONENT) for x in range(5)]
     with pytest.raises(GameError, match="over on this board"):
         build_state(freestyle, both)

@@ -21,6 +21,7 @@ from toy_games import PlainPig, PlainTicTacToe
 
 from threaded_evaluator import ThreadedEvaluator
 from windrow import CHANCE, TERMINAL, Search, SearchConfig, make_game
+from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator
 from windrow.games import CoreGame, State
 from windrow.games.python_game import as_core_game
@@ -117,7 +118,7 @@ def check(case: Case) -> None:
     reference = ReferenceTrees(case)
     searches = []
     for settings in case.engines:
-        config = case.config.replace(**{key: value for key, value in settings.items() if key != "is_threaded"})
+        config = case.config.with_settings({key: value for key, value in settings.items() if key != "is_threaded"})
         evaluator = ThreadedEvaluator(
             case.evaluator.bind(case.game) if hasattr(case.evaluator, "bind") else case.evaluator
         )
@@ -300,7 +301,7 @@ def test_the_same_root_searched_again():
 def test_a_search_planted_anew_has_forgotten_the_last():
     """The memory of a forest is used again; what an earlier, larger tree left there must not show."""
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=40, leaves_per_tree=4, engine="vectorized", num_threads=2)
+    config = SearchConfig(num_simulations=40, leaves_per_tree=4, engine=Vectorized(num_threads=2))
     search = Search(game, HashEvaluator(3), config)
     search.run([random_position(game, 2, seed) for seed in range(MANY_TREES)], num_simulations=300)
     positions = [random_position(game, 8, seed) for seed in range(MANY_TREES)]

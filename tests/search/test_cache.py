@@ -20,6 +20,7 @@ from search_cases import (
 
 from threaded_evaluator import ThreadedEvaluator
 from windrow import TERMINAL, Search, SearchConfig, make_game
+from windrow.engines import Auto, Vectorized
 from windrow.evaluators import Done, HashEvaluator, PredictionCache, UniformEvaluator
 from windrow.games.native import NativeGame, State
 
@@ -83,7 +84,7 @@ def check(case: Case, cache_bytes: int, *, is_shared: bool = False, place_bits: 
     wanted = play_plainly(case)
     shared = PredictionCache(cache_bytes, place_bits=place_bits)
     for settings in case.engines:
-        config = case.config.replace(**{key: value for key, value in settings.items() if key != "is_threaded"})
+        config = case.config.with_settings({key: value for key, value in settings.items() if key != "is_threaded"})
         evaluator = Watched(case.evaluator, case.game, is_threaded=settings.get("is_threaded", False))
         cache = shared if is_shared else PredictionCache(cache_bytes, place_bits=place_bits)
         before = cache.stats
@@ -116,7 +117,8 @@ def check(case: Case, cache_bytes: int, *, is_shared: bool = False, place_bits: 
         if cache_bytes == LARGE:
             assert after.evictions == 0, context
             # Only batches that are out at once may ask about the same position.
-            if config.pipeline in (None, 1):
+            options = config.engine
+            if not isinstance(options, Vectorized) or options.pipeline in (None, 1):
                 assert len(set(evaluator.rows)) == len(evaluator.rows), f"a position was evaluated twice, {context}"
         search.close()
         evaluator.close()
@@ -185,8 +187,8 @@ def test_known_roots_and_unknown_leaves(settings: dict[str, Any]):
     game = make_game("gomoku", size=6)
     positions = [random_position(game, 3 + tree % 4, seed=tree) for tree in range(MANY_TREES)]
     cache = PredictionCache(LARGE)
-    config = SearchConfig(engine="vectorized", leaves_per_tree=8, **settings)
-    plain = Search(game, UniformEvaluator(), config.replace(pipeline=1, max_batch=None))
+    config = SearchConfig(engine=Vectorized(**settings), leaves_per_tree=8)
+    plain = Search(game, UniformEvaluator(), config.replace(engine=Vectorized(pipeline=1)))
     evaluator = Watched(UniformEvaluator(), game)
     for budget in (0, 40):  # only the roots, then the same roots anew
         plain.run(positions, num_simulations=budget)
@@ -210,7 +212,7 @@ def test_several_runs_share_one_cache(bytes_: int):
             {"engine": "vectorized", "num_threads": 2},
         ]
     ):
-        config = SearchConfig(num_simulations=80, **settings)
+        config = SearchConfig(num_simulations=80).with_settings(settings)
         positions = [random_position(CONNECT4, turn, seed) for seed in range(MANY_TREES)]
         plain, search = Search(CONNECT4, evaluator, config), Search(CONNECT4, evaluator, config, cache=cache)
         plain.run(positions)
@@ -223,7 +225,10 @@ def test_several_runs_share_one_cache(bytes_: int):
 
 
 def test_two_python_threads_share_one_cache():
-    evaluator, config = HashEvaluator(5), SearchConfig(num_simulations=150, leaves_per_tree=4, num_threads=2)
+    evaluator, config = (
+        HashEvaluator(5),
+        SearchConfig(num_simulations=150, leaves_per_tree=4, engine=Auto(num_threads=2)),
+    )
     positions = [random_position(CONNECT4, 2, seed) for seed in range(MANY_TREES)]
     plain = Search(CONNECT4, evaluator, config)
     plain.run(positions)
@@ -265,7 +270,7 @@ def test_a_second_search_of_the_same_position_costs_nothing():
 
 def test_equal_trees_cost_as_much_as_one():
     """Every round has the same leaf in all trees: 60 trees, the rows of one."""
-    config = SearchConfig(num_simulations=50, engine="vectorized", num_threads=2)
+    config = SearchConfig(num_simulations=50, engine=Vectorized(num_threads=2))
     one = Search(CONNECT4, HashEvaluator(1), config, cache=PredictionCache(LARGE))
     one.run([CONNECT4.initial_state()])
     many = Search(CONNECT4, HashEvaluator(1), config, cache=PredictionCache(LARGE))

@@ -150,7 +150,7 @@ FAULTS = [
 )
 def test_after_a_fault(how: str, when: int, settings: dict[str, Any]):
     """Nothing stays in flight, nothing broken is remembered, and the search goes on as if nothing had been."""
-    config = SearchConfig(num_simulations=40, **settings)
+    config = SearchConfig(num_simulations=40).with_settings(settings)
     positions = [random_position(CONNECT4, 3, seed) for seed in range(MANY_TREES)]
     cache = PredictionCache(LARGE)
     # Some of the positions are known beforehand, so that known and unknown leaves wait together.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from windrow import PredictionCache, Search, SearchConfig, make_game
+from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator, from_function
 
 CASES = [
@@ -48,7 +49,7 @@ def test_an_equivariant_evaluator_gives_the_same_search(
     name: str, options: dict[str, Any], moves: str, num_leaves: int
 ) -> None:
     game = make_game(name, **options)
-    config = SearchConfig(engine="vectorized", num_simulations=250, leaves_per_tree=num_leaves, num_threads=2)
+    config = SearchConfig(engine=Vectorized(num_threads=2), num_simulations=250, leaves_per_tree=num_leaves)
     states = [game.state_from_moves(moves)] * 3
     plain, canonical = Equivariant(game), Equivariant(game)
     want = Search(game, from_function(plain, batched=True), config).run(states)

@@ -221,7 +221,9 @@ def test_draws_depend_on_nothing_but_the_tree(name: str):
     ]
     trees = []
     for schedule in schedules:
-        search = Search(game, linear_evaluator(game), SearchConfig(num_simulations=30, leaves_per_tree=2, **schedule))
+        search = Search(
+            game, linear_evaluator(game), SearchConfig(num_simulations=30, leaves_per_tree=2).with_settings(schedule)
+        )
         search.run(positions)
         trees.append([snapshot(search, tree) for tree in range(40)])
     assert all(others == trees[0] for others in trees[1:])

@@ -10,6 +10,7 @@ import pytest
 from toy_games import Grown, Reroll
 
 from windrow import CHANCE, TERMINAL, Search, SearchConfig, make_game
+from windrow.engines import Vectorized
 from windrow.evaluators import RolloutEvaluator, UniformEvaluator, from_function
 from windrow.games import CoreGame, State
 from windrow.games.python_game import as_core_game
@@ -116,7 +117,7 @@ def test_many_simulations_find_the_best_move_and_the_value(evaluator: Any):
     positions of which nothing is known, pull it to the middle. Both are rare by then; .05 leaves room for twice that.
     """
     positions = pig_positions(60)
-    config = SearchConfig(num_simulations=100_000, leaves_per_tree=8, engine="vectorized", num_threads=2, seed=1)
+    config = SearchConfig(num_simulations=100_000, leaves_per_tree=8, engine=Vectorized(num_threads=2), seed=1)
     num_clear = 0
     for state, result in zip(positions, Search(PIG, evaluator, config).run(positions), strict=True):
         points = SOLVED.points(state)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ import windrow
 from windrow import ConfigError, Search, SearchConfig, make_game
 from windrow.capabilities import Capabilities
 from windrow.engine_registry import ENGINES, engine_names, register_engine
+from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator
 from windrow.search.engine import Engine
 from windrow.search.engines import engines_that, find_engine
 from windrow.testing import EngineFaultError, check_engine
+from windrow.train import SelfPlay
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "engines.md"
 ONES = [name for name in ENGINES if name != "auto"]
@@ -65,6 +68,22 @@ def test_the_ray_engine_does_too() -> None:
         check_engine("ray")
 
 
+def test_an_engine_is_checked_with_its_options() -> None:
+    check_engine(Vectorized(num_threads=2, max_batch=3))
+
+
+def test_an_engine_that_cannot_be_imported() -> None:
+    for place in ("nowhere:Broken", "windrow.search:Broken"):
+        register_engine("broken", place)
+        with pytest.raises(ConfigError, match=f"the broken engine cannot be imported from '{place}'"):
+            SearchConfig(engine="broken")
+        assert "vectorized" in engines_that(lambda engine: engine.capabilities.batches_trees)
+        with pytest.raises(ConfigError, match=r"no self-play backend\. Here set engine to"):
+            SelfPlay(GAME, HashEvaluator(1), SearchConfig(engine="sequential"))
+    with pytest.raises(ConfigError, match="an engine is registered by its place"):
+        register_engine("broken", Engine)  # pyright: ignore[reportArgumentType]
+
+
 # --- An engine of one's own ------------------------------------------------------------------------------------------
 
 
@@ -73,14 +92,13 @@ def halves(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The engine of the example."""
     monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
     monkeypatch.delitem(sys.modules, "own_engine", raising=False)
-    monkeypatch.setattr("windrow.engine_registry.ENGINES", dict(ENGINES))
     register_engine("halves", "own_engine:HalvesEngine")
     return "halves"
 
 
 def test_an_engine_of_ones_own(halves: str) -> None:
     check_engine(halves)
-    assert halves in engine_names() and halves in engines_that(lambda able: able.is_private)
+    assert halves in engine_names() and halves in engines_that(lambda engine: engine.capabilities.is_private)
     search = Search(GAME, HashEvaluator(1), SearchConfig(engine=halves, num_simulations=20))
     assert search.run([GAME.initial_state()] * 3)[0].stats.engine == halves
 
@@ -131,9 +149,7 @@ def never_stop(engine: Any) -> None:
 @pytest.mark.parametrize("change", [forget_moves, spend_less, change_keys, never_stop])
 def test_mistakes_are_found(change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "broken": "nowhere:Broken"})
-    kind = broken(change)
-    for module in ("windrow.search.checking", "windrow.search.search"):
-        monkeypatch.setattr(f"{module}.find_engine", lambda name: kind)
+    monkeypatch.setitem(sys.modules, "nowhere", SimpleNamespace(Broken=broken(change)))
     with pytest.raises(EngineFaultError):
         check_engine("broken")
 
@@ -151,7 +167,7 @@ ROWS: dict[str, Callable[[Capabilities], str]] = {
     "evaluator": lambda able: {"here": "in this process", "actors": "on inference actors", "device": "on the device"}[
         able.evaluator
     ],
-    "games": lambda able: {"any": "any", "tensor": "those in torch ops"}[able.games],
+    "games": lambda able: {"any": "any", "torch": "those in torch ops"}[able.games],
     "chance": lambda able: "yes" if "sampled" in able.chance else "listed outcomes",
     "more than two players": lambda able: yes(able.max_values > 2),
     "time limit, `stream`, `stop`": lambda able: yes(able.has_time_limit and able.streams),

@@ -15,6 +15,7 @@ from search_cases import random_position
 
 from interrupts import Watchdog
 from windrow import Search, SearchConfig, SearchError, make_game
+from windrow.engines import Multiprocess
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator
 from windrow.inference import InferenceServer
@@ -60,7 +61,7 @@ def in_fork(call: Callable[[], None]) -> None:
 
 @contextmanager
 def open_search(**settings: Any) -> Iterator[tuple[Search, list[list[int]]]]:
-    config = SearchConfig(num_simulations=30, **settings)
+    config = SearchConfig(num_simulations=30).with_settings(settings)
     with Watchdog(120.0), Search(GAME, HashEvaluator(1), config) as search:
         yield search, [result.visits.tolist() for result in search.run(STATES)]
 
@@ -163,7 +164,7 @@ def test_a_fork_leaves_an_inference_server_alone() -> None:
 
 
 def test_a_fork_leaves_self_play_alone() -> None:
-    config = SearchConfig(num_simulations=8, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=8, engine=Multiprocess(num_workers=2))
     with Watchdog(120.0):
         selfplay = SelfPlay(GAME, HashEvaluator(1), config, SelfPlayConfig(num_slots=4))
         assert len(list(selfplay.play(4))) == 4

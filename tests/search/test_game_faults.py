@@ -13,6 +13,7 @@ from search_cases import Recorder, check_invariants, in_flight, snapshot
 from toy_games import Dice, HashedDice, Moves, SampledDice
 
 from windrow import GameError, Search, SearchConfig
+from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
 from windrow.games.python_game import as_core_game
 from windrow.train import SelfPlay, SelfPlayConfig
@@ -428,7 +429,7 @@ def test_a_fault_with_batches_out():
     """The fault is met while other batches are with the evaluator: all of them are undone."""
     game = Dice()
     game.faults["apply"], game.is_bad = Trouble("meanwhile"), lambda moves: moves[0] == 1 and len(moves) > 5
-    config = SearchConfig(engine="vectorized", num_simulations=300, leaves_per_tree=2, pipeline=3)
+    config = SearchConfig(engine=Vectorized(pipeline=3), num_simulations=300, leaves_per_tree=2)
     recorder = Recorder(HashEvaluator(1))
     search = Search(game, recorder, config)
     with pytest.raises(GameError, match="meanwhile"):

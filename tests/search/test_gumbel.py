@@ -111,7 +111,7 @@ def test_the_line_of_play_begins_with_the_survivor(engine: str):
     """Two are often visited alike in the end, and the first of them is not always the better."""
     game = make_game("connect4")
     positions = [random_position(game, tree % 12, seed=tree) for tree in range(20)]
-    config = SearchConfig(num_simulations=32, root="gumbel", gumbel_scale=1.0, engine=engine, num_workers=2)
+    config = SearchConfig(num_simulations=32, root="gumbel", gumbel_scale=1.0, engine=engine)
     with Search(game, HashEvaluator(3), config) as search:
         results = search.run(positions)
         assert any(result.best_action != int(result.visits.argmax()) for result in results)

@@ -54,11 +54,14 @@ def open_search(engine: str, **settings: Any) -> Iterator[tuple[Search, list[lis
         pytest.importorskip("ray")
         from ray_cases import ray_cluster
 
-        with ray_cluster(), Search(GAME, HashEvaluator(1), SearchConfig(engine="ray", **ENGINES["ray"])) as search:
+        with (
+            ray_cluster(),
+            Search(GAME, HashEvaluator(1), SearchConfig(engine="ray").with_settings(ENGINES["ray"])) as search,
+        ):
             yield search, None
         return
     name = "vectorized" if engine == "server" else engine
-    config = SearchConfig(engine=name, **{**ENGINES[name], **settings})
+    config = SearchConfig(engine=name).with_settings({**ENGINES[name], **settings})
     with Search(GAME, HashEvaluator(1), config) as plain:
         want = [result.visits.tolist() for result in plain.run(STATES)]
     if engine == "server":  # the search is one of the clients of a server, which answers on a thread of its own

@@ -21,6 +21,7 @@ from search_cases import (
 
 from threaded_evaluator import ThreadedEvaluator
 from windrow import EvaluatorError, Search, SearchConfig, make_game
+from windrow.engines import Batched, Vectorized
 from windrow.evaluators import HashEvaluator, UniformEvaluator, from_function
 
 ENGINES: dict[str, dict[str, Any]] = {
@@ -65,7 +66,7 @@ def test_one_evaluation_for_every_expanded_node(game_name: str, engine: str):
     """
     game, positions = positions_of(game_name, 12)
     recorder = Recorder(HashEvaluator(1))
-    search = Search(game, recorder, SearchConfig(num_simulations=61, **ENGINES[engine]))
+    search = Search(game, recorder, SearchConfig(num_simulations=61).with_settings(ENGINES[engine]))
     search.run(positions)
     expected: list[bytes] = []
     terminals = simulations = 0
@@ -102,7 +103,9 @@ def test_no_observation_is_asked_twice_where_no_position_has_two_paths():
     game = make_game("connect4", columns=2)
     for engine in ENGINES.values():
         recorder = Recorder(UniformEvaluator())
-        Search(game, recorder, SearchConfig(num_simulations=200, max_depth=2, **engine)).run(game.initial_state())
+        Search(game, recorder, SearchConfig(num_simulations=200, max_depth=2).with_settings(engine)).run(
+            game.initial_state()
+        )
         asked = [row for call in recorder.calls for row in call]
         assert len(asked) == len(set(asked)) == 7
 
@@ -111,7 +114,7 @@ def test_no_observation_is_asked_twice_where_no_position_has_two_paths():
 @pytest.mark.parametrize("budget", [0, 1, 2, 5, 6, 7, 50])
 def test_the_budget_is_exact(engine: str, budget: int):
     game, positions = positions_of("connect4", 3)
-    search = Search(game, HashEvaluator(1), SearchConfig(**ENGINES[engine]))
+    search = Search(game, HashEvaluator(1), SearchConfig().with_settings(ENGINES[engine]))
     results = search.run(positions, num_simulations=budget)
     assert [int(result.visits.sum()) for result in results] == [budget] * 3
     assert results[0].stats.stopped_by == "budget"
@@ -129,7 +132,7 @@ def test_the_budget_is_exact_when_a_batch_needs_no_evaluation():
     game = make_game("tictactoe")
     nearly_over = game.state_from_moves("a3 b3 c3 b2 a2 a1 b1 c2")
     for positions in ([nearly_over, game.initial_state()], [game.initial_state(), nearly_over]):
-        search = Search(game, HashEvaluator(1), SearchConfig(engine="vectorized", max_batch=1, num_simulations=30))
+        search = Search(game, HashEvaluator(1), SearchConfig(engine=Vectorized(max_batch=1), num_simulations=30))
         results = search.run(positions)
         assert [int(result.visits.sum()) for result in results] == [30, 30]
 
@@ -138,7 +141,7 @@ def test_the_budget_is_exact_when_a_batch_needs_no_evaluation():
 @pytest.mark.parametrize("game_name", GAMES)
 def test_the_laws_sums_hold_at_every_node(game_name: str, engine: str):
     game, positions = positions_of(game_name, 10)
-    search = Search(game, linear_evaluator(game), SearchConfig(num_simulations=80, **ENGINES[engine]))
+    search = Search(game, linear_evaluator(game), SearchConfig(num_simulations=80).with_settings(ENGINES[engine]))
     search.run(positions)
     for tree in range(10):
         check_invariants(search, tree)
@@ -187,7 +190,7 @@ def failing_at(number: int, error: BaseException) -> Any:
 def test_an_evaluator_that_raises_leaves_a_usable_tree(engine: str, call: int):
     """Nothing in flight, the law's sums hold, and the search can go on."""
     game, positions = openings(4)
-    config = SearchConfig(num_simulations=24, **ENGINES[engine])
+    config = SearchConfig(num_simulations=24).with_settings(ENGINES[engine])
     error = Trouble("the network is gone")
     search = Search(game, Recorder(HashEvaluator(1), failing_at(call, error)), config)
     with pytest.raises(EvaluatorError, match=r"raised Trouble .*the network is gone") as caught:
@@ -207,7 +210,7 @@ def test_an_evaluator_that_raises_leaves_a_usable_tree(engine: str, call: int):
 def test_going_on_after_an_error_grows_the_same_tree(engine: str, call: int):
     """A round that was undone is selected again, move for move: what is left of the budget completes the same tree."""
     game, positions = openings(1)
-    config = SearchConfig(num_simulations=48, **ENGINES[engine])
+    config = SearchConfig(num_simulations=48).with_settings(ENGINES[engine])
     undisturbed = Search(game, HashEvaluator(1), config)
     undisturbed.run(positions[0])
     search = Search(game, Recorder(HashEvaluator(1), failing_at(call, Trouble())), config)
@@ -231,7 +234,9 @@ def test_nan_leaves_nothing_in_flight(engine: str):
             logits[-1] = np.nan
         return logits, np.zeros(len(observations), np.float32)
 
-    search = Search(game, from_function(fn, batched=True), SearchConfig(num_simulations=30, **ENGINES[engine]))
+    search = Search(
+        game, from_function(fn, batched=True), SearchConfig(num_simulations=30).with_settings(ENGINES[engine])
+    )
     with pytest.raises(EvaluatorError, match="nan"):
         search.run(positions)
     assert in_flight(search) == 0
@@ -247,7 +252,9 @@ def test_nan_leaves_nothing_in_flight(engine: str):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_passes_through_as_it_is(engine: str, error: type[BaseException]):
     game, positions = openings(4)
-    search = Search(game, Recorder(HashEvaluator(1), failing_at(3, error())), SearchConfig(**ENGINES[engine]))
+    search = Search(
+        game, Recorder(HashEvaluator(1), failing_at(3, error())), SearchConfig().with_settings(ENGINES[engine])
+    )
     with pytest.raises(error):
         search.run(positions, num_simulations=30)
     assert in_flight(search) == 0
@@ -275,7 +282,7 @@ def test_a_second_interrupt_while_batches_are_awaited():
     """Cleaning up waits for the batches that are out; an interrupt of that wait must not leave them out for ever."""
     game, positions = openings(6)
     evaluator = Interrupted(HashEvaluator(1).bind(game))
-    search = Search(game, evaluator, SearchConfig(engine="vectorized", num_simulations=20, pipeline=3))
+    search = Search(game, evaluator, SearchConfig(engine=Vectorized(pipeline=3), num_simulations=20))
     with pytest.raises(KeyboardInterrupt):
         search.run(positions)
     assert in_flight(search) == 0
@@ -295,7 +302,7 @@ def test_stop_from_the_evaluator(engine: str):
             search.stop()
 
     recorder = Recorder(HashEvaluator(1), before)
-    search = Search(game, recorder, SearchConfig(num_simulations=500, **ENGINES[engine]))
+    search = Search(game, recorder, SearchConfig(num_simulations=500).with_settings(ENGINES[engine]))
     results = search.run(positions)
     assert results[0].stats.stopped_by == "stop"
     assert in_flight(search) == 0
@@ -324,7 +331,7 @@ def test_stop_from_another_thread():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_leaving_a_stream(engine: str):
     game, positions = openings(3)
-    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=400, **ENGINES[engine]))
+    search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=400).with_settings(ENGINES[engine]))
     for results in search.stream(positions, interval_s=0.0):
         if results[0].visits.sum() > 5:
             break
@@ -338,7 +345,7 @@ def test_leaving_a_stream(engine: str):
 def test_leaving_a_stream_with_batches_out():
     game, positions = openings(6)
     evaluator = ThreadedEvaluator(HashEvaluator(1).bind(game), pipeline=3)
-    config = SearchConfig(num_simulations=400, engine="vectorized", leaves_per_tree=2, pipeline=3)
+    config = SearchConfig(num_simulations=400, engine=Vectorized(pipeline=3), leaves_per_tree=2)
     search = Search(game, evaluator, config)
     stream = search.stream(positions, interval_s=0.0)
     next(stream)
@@ -356,7 +363,7 @@ def test_leaving_a_stream_with_batches_out():
 def test_other_trees_do_not_change_tree_0(engine: str):
     """Batch independence: alone, among eleven others, and among eleven different ones."""
     game, positions = openings(24)
-    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25, **ENGINES[engine])
+    config = SearchConfig(num_simulations=60, dirichlet_fraction=0.25).with_settings(ENGINES[engine])
     trees = []
     for others in ([], positions[1:12], positions[12:23]):
         search = Search(game, linear_evaluator(game), config)
@@ -379,7 +386,9 @@ def test_threads_batches_and_runs_do_not_change_anything():
     ]
     trees = []
     for schedule in schedules:
-        config = SearchConfig(num_simulations=40, leaves_per_tree=2, dirichlet_fraction=0.25, seed=5, **schedule)
+        config = SearchConfig(num_simulations=40, leaves_per_tree=2, dirichlet_fraction=0.25, seed=5).with_settings(
+            schedule
+        )
         search = Search(game, linear_evaluator(game), config)
         results = search.run(positions)
         search.advance([result.best_action for result in results])
@@ -392,7 +401,7 @@ def test_threads_batches_and_runs_do_not_change_anything():
 def test_an_asynchronous_evaluator_has_several_batches_out():
     """A real thread answers, out of step with the search; the trees are those of the plain evaluator."""
     game, positions = openings(20)
-    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2, pipeline=3)
+    config = SearchConfig(engine=Vectorized(pipeline=3), num_simulations=50, leaves_per_tree=2)
     evaluator = ThreadedEvaluator(linear_evaluator(game), pipeline=3)
     search = Search(game, evaluator, config)
     results = search.run(positions)
@@ -413,7 +422,7 @@ def test_an_asynchronous_evaluator_that_fails_late():
             raise Trouble("lost")
 
     evaluator = ThreadedEvaluator(Recorder(HashEvaluator(1).bind(game), fail_once), pipeline=3, num_threads=1)
-    config = SearchConfig(engine="vectorized", num_simulations=50, leaves_per_tree=2, pipeline=3)
+    config = SearchConfig(engine=Vectorized(pipeline=3), num_simulations=50, leaves_per_tree=2)
     search = Search(game, evaluator, config)
     with pytest.raises(EvaluatorError, match="Trouble") as caught:
         search.run(positions)
@@ -448,7 +457,7 @@ def test_pieces_of_a_batch_that_failed_are_waited_for(is_submitted: bool):
             return super().submit(observations)
 
     evaluator = Failing(from_function(slow, batched=True), num_threads=8)
-    config = SearchConfig(engine="batched", num_simulations=50, leaves_per_tree=8, max_batch=1, on_collision="share")
+    config = SearchConfig(engine=Batched(max_batch=1), num_simulations=50, leaves_per_tree=8, on_collision="share")
     search = Search(game, evaluator, config)
     with pytest.raises(EvaluatorError, match="Trouble"):
         search.run(positions[0])

@@ -15,6 +15,7 @@ from search_cases import check_invariants, in_flight, linear_evaluator, random_p
 from toy_games import PlainTicTacToe, Reroll, TakeAway
 
 from windrow import ConfigError, GameError, PredictionCache, Search, SearchConfig, SearchError, evaluators, make_game
+from windrow.engines import Multiprocess, Vectorized
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
 from windrow.games.python_game import as_core_game
 
@@ -60,7 +61,7 @@ def test_closing_a_search_that_runs() -> None:
             search.close()
         return inner.evaluate(observations)
 
-    config = SearchConfig(num_simulations=100_000, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=100_000, engine=Multiprocess(num_workers=2))
     search = Search(game, evaluators.from_function(close_later, batched=True), config)
     results = search.run([game.initial_state()] * 4)
     assert results[0].stats.stopped_by == "stop"
@@ -73,10 +74,10 @@ def test_closing_a_search_that_runs() -> None:
 def test_a_round_much_larger_than_a_call() -> None:
     """The evaluator is called with one row at a time, but a worker asks about its round of a hundred at once."""
     game = make_game("gomoku", size=12)
-    config = SearchConfig(num_simulations=300, leaves_per_tree=100, max_batch=1, engine="vectorized")
+    config = SearchConfig(num_simulations=300, leaves_per_tree=100, engine=Vectorized(max_batch=1))
     with Search(game, UniformEvaluator(), config) as plain:
         want = plain.run([game.initial_state()] * 2)
-    with Search(game, UniformEvaluator(), config.replace(engine="multiprocess", num_workers=1)) as search:
+    with Search(game, UniformEvaluator(), config.replace(engine=Multiprocess(num_workers=1, max_batch=1))) as search:
         got = search.run([game.initial_state()] * 2)
         compare(got, want)
         assert got[0].stats.nn_batches == got[0].stats.nn_positions == want[0].stats.nn_positions
@@ -89,7 +90,9 @@ def test_workers_change_nothing(name: str, num_leaves: int) -> None:
     """1, 2 and 4 workers; noise; and a second search that uses what is below a move."""
     game = GAMES[name]()
     states = [random_position(game, tree % 3, seed=tree) for tree in range(6)]
-    config = SearchConfig(num_simulations=60, engine="vectorized", leaves_per_tree=num_leaves, seed=5, **NOISE)
+    config = SearchConfig(num_simulations=60, engine="vectorized", leaves_per_tree=num_leaves, seed=5).with_settings(
+        NOISE
+    )
     evaluator = HashEvaluator(3)
     with Search(game, evaluator, config) as plain:
         first = plain.run(states)
@@ -101,7 +104,7 @@ def test_workers_change_nothing(name: str, num_leaves: int) -> None:
             plain.advance(moves)
             second = plain.run(num_simulations=40)
     for num_workers in (1, 2, 4):
-        with Search(game, evaluator, config.replace(engine="multiprocess", num_workers=num_workers)) as search:
+        with Search(game, evaluator, config.replace(engine=Multiprocess(num_workers=num_workers))) as search:
             compare(search.run(states), first)
             assert search.stats is not None and search.stats.num_workers == num_workers
             if num_workers == 2:
@@ -128,10 +131,10 @@ def test_workers_change_nothing(name: str, num_leaves: int) -> None:
 def test_settings_mean_the_same(settings: dict[str, Any]) -> None:
     game = make_game("connect4")
     states = [random_position(game, 2 * tree, seed=tree) for tree in range(7)]
-    config = SearchConfig(num_simulations=50, engine="vectorized", **settings)
-    with Search(game, HashEvaluator(1), config) as plain:
+    config = SearchConfig(num_simulations=50, engine=Multiprocess(num_workers=3)).with_settings(settings)
+    with Search(game, HashEvaluator(1), config.replace(engine="vectorized")) as plain:
         want = plain.run(states)
-    with Search(game, HashEvaluator(1), config.replace(engine="multiprocess", num_workers=3)) as search:
+    with Search(game, HashEvaluator(1), config) as search:
         compare(search.run(states), want)
 
 
@@ -139,11 +142,11 @@ def test_evaluators_of_other_kinds() -> None:
     """One that takes states works in the workers; one that reads nothing is shown nothing; floats are not rounded."""
     game = make_game("connect4")
     states = [random_position(game, tree, seed=tree) for tree in range(4)]
-    config = SearchConfig(num_simulations=40, engine="vectorized", **NOISE)
+    config = SearchConfig(num_simulations=40, engine="vectorized").with_settings(NOISE)
     for evaluator in (RolloutEvaluator(2, seed=7), UniformEvaluator(), linear_evaluator(game)):
         with (
             Search(game, evaluator, config) as plain,
-            Search(game, evaluator, config.replace(engine="multiprocess", num_workers=2)) as search,
+            Search(game, evaluator, config.replace(engine=Multiprocess(num_workers=2))) as search,
         ):
             compare(search.run(states), plain.run(states))
             assert search.stats is not None and search.stats.nn_positions == search.stats.evaluations
@@ -152,8 +155,8 @@ def test_evaluators_of_other_kinds() -> None:
 def test_workers_stay_and_take_other_trees() -> None:
     """The same processes search one position, then many, then fewer than there are workers."""
     game = make_game("tictactoe")
-    plain = Search(game, HashEvaluator(2), SearchConfig(num_simulations=30, engine="vectorized", **NOISE))
-    config = SearchConfig(num_simulations=30, engine="multiprocess", num_workers=2, **NOISE)
+    plain = Search(game, HashEvaluator(2), SearchConfig(num_simulations=30, engine="vectorized").with_settings(NOISE))
+    config = SearchConfig(num_simulations=30, engine=Multiprocess(num_workers=2)).with_settings(NOISE)
     with plain, Search(game, HashEvaluator(2), config) as search:
         compare([search.run(game.initial_state())], [plain.run(game.initial_state())])
         pids: set[int] = set()
@@ -171,7 +174,7 @@ def test_workers_stay_and_take_other_trees() -> None:
 def test_stream_stop_and_time() -> None:
     game = make_game("connect4")
     states = [game.initial_state()] * 4
-    config = SearchConfig(num_simulations=None, time_limit_s=60.0, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=None, time_limit_s=60.0, engine=Multiprocess(num_workers=2))
     with Search(game, HashEvaluator(2), config) as search:
         num_partial = 0
         for results in search.stream(states, interval_s=0.02):
@@ -195,7 +198,7 @@ def test_stream_stop_and_time() -> None:
 def test_one_root_on_many_trees() -> None:
     """Root-parallel: the budget is divided, the noise differs, visits are added, and workers change nothing."""
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=101, engine="vectorized", trees_per_root=4, **NOISE)
+    config = SearchConfig(num_simulations=101, engine="vectorized", trees_per_root=4).with_settings(NOISE)
     states = [game.initial_state(), game.state_from_moves("44")]
     with Search(game, HashEvaluator(1), config) as plain:
         want = plain.run(states)
@@ -209,7 +212,7 @@ def test_one_root_on_many_trees() -> None:
         np.testing.assert_allclose(want[0].q * want[0].visits, total, atol=1e-4)
         plain.advance([want[0].best_action, want[1].best_action])
         again = plain.run()
-    with Search(game, HashEvaluator(1), config.replace(engine="multiprocess", num_workers=3)) as search:
+    with Search(game, HashEvaluator(1), config.replace(engine=Multiprocess(num_workers=3))) as search:
         compare(search.run(states), want)
         assert search.line_after(want[0].best_action)[:1] == [want[0].best_action]
         search.advance([want[0].best_action, want[1].best_action])
@@ -222,7 +225,7 @@ def test_one_root_on_many_trees() -> None:
 
 def test_stats_say_what_workers_waited_for() -> None:
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=50, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=50, engine=Multiprocess(num_workers=2))
     with Search(game, HashEvaluator(1), config) as search:
         for _ in range(2):  # the second has counts of its own
             stats = search.run([game.initial_state()] * 6)[0].stats
@@ -236,7 +239,7 @@ def test_stats_say_what_workers_waited_for() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     game = make_game("tictactoe")
-    config = SearchConfig(engine="multiprocess", num_workers=1)
+    config = SearchConfig(engine=Multiprocess(num_workers=1))
     with pytest.raises(ConfigError, match="no cache that other searches share: set cache_memory"):
         Search(game, HashEvaluator(1), config, cache=PredictionCache(1 << 20))
 
@@ -262,7 +265,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 def test_forgotten_search_leaves_no_worker() -> None:
     game = make_game("tictactoe")
-    search = Search(game, HashEvaluator(1), SearchConfig(engine="multiprocess", num_workers=2, num_simulations=5))
+    search = Search(game, HashEvaluator(1), SearchConfig(engine=Multiprocess(num_workers=2), num_simulations=5))
     result = search.run([game.initial_state()] * 2)
     pids = {worker.pid for worker in result[0].stats.workers}
     del search, result
@@ -272,6 +275,7 @@ def test_forgotten_search_leaves_no_worker() -> None:
 SCRIPT = """
 import sys
 from windrow import Search, SearchConfig
+from windrow.engines import Multiprocess
 from windrow.evaluators import HashEvaluator
 from toy_games import PlainTicTacToe
 
@@ -279,7 +283,7 @@ class Mine(PlainTicTacToe):
     pass
 
 def main():
-    config = SearchConfig(engine="multiprocess", num_workers=2, num_simulations=20, dirichlet_fraction=0.25)
+    config = SearchConfig(engine=Multiprocess(num_workers=2), num_simulations=20, dirichlet_fraction=0.25)
     with Search(Mine(), HashEvaluator(1), config) as search:
         print([result.visits.tolist() for result in search.run(["........."] * 2)])
 
@@ -294,7 +298,9 @@ def test_game_of_the_main_program(tmp_path: Path, is_guarded: bool) -> None:
     run = _python([str(program)])
     if is_guarded:
         with Search(
-            PlainTicTacToe(), HashEvaluator(1), SearchConfig(num_simulations=20, engine="vectorized", **NOISE)
+            PlainTicTacToe(),
+            HashEvaluator(1),
+            SearchConfig(num_simulations=20, engine="vectorized").with_settings(NOISE),
         ) as search:
             want = [result.visits.tolist() for result in search.run(["." * 9] * 2)]
         assert run.returncode == 0, run.stderr

@@ -37,6 +37,7 @@ from toy_games import PlainTicTacToe
 
 from threaded_evaluator import ThreadedEvaluator
 from windrow import EvaluatorError, GameError, Search, SearchConfig, SearchError, make_game
+from windrow.engines import Multiprocess
 from windrow.evaluators import HashEvaluator, from_function
 from windrow.inference.pool import WorkerTraceback
 
@@ -73,7 +74,7 @@ def drill(num_searches: int, seed: int) -> tuple[int, int, int, float]:
     game = make_game("connect4")
     states = [game.initial_state()] * 6
     config = SearchConfig(
-        num_simulations=40, engine="multiprocess", num_workers=2, max_restarts=1, dirichlet_fraction=0.25
+        num_simulations=40, engine=Multiprocess(num_workers=2, max_restarts=1), dirichlet_fraction=0.25
     )
     num_exact = num_failed = num_restarts = 0
     slowest_s = 0.0
@@ -128,7 +129,7 @@ def test_random_kills() -> None:
 def test_a_death_between_searches_is_made_good() -> None:
     """What a dead worker's trees had is lost; they are planted again where the roots are now."""
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=30, engine="multiprocess", num_workers=2, dirichlet_fraction=0.25)
+    config = SearchConfig(num_simulations=30, engine=Multiprocess(num_workers=2), dirichlet_fraction=0.25)
     states = [game.initial_state()] * 4
     with Search(game, HashEvaluator(1), config) as search:
         results = search.run(states)
@@ -146,7 +147,7 @@ def test_a_death_between_searches_is_made_good() -> None:
 
 def test_exit_is_a_death(tmp_path: Path) -> None:
     """A game that ends the process is started again so often, and then the search says how it ended."""
-    config = SearchConfig(num_simulations=60, engine="multiprocess", num_workers=2, max_restarts=2)
+    config = SearchConfig(num_simulations=60, engine=Multiprocess(num_workers=2, max_restarts=2))
     with Search(Exiting(str(tmp_path / "one"), times=2), HashEvaluator(1), config) as search:
         results = search.run([START] * 2)
         assert results[0].stats.restarts == 2
@@ -157,7 +158,7 @@ def test_exit_is_a_death(tmp_path: Path) -> None:
         (tmp_path / "two").write_text("x" * 100)
         assert search.run([START] * 2)[0].stats.restarts == 0
     with Search(
-        Exiting(str(tmp_path / "three"), times=100), HashEvaluator(1), config.replace(max_restarts=0)
+        Exiting(str(tmp_path / "three"), times=100), HashEvaluator(1), config.with_settings({"max_restarts": 0})
     ) as search:
         with pytest.raises(SearchError, match="exit code 3"):
             search.run(START)
@@ -171,7 +172,7 @@ def test_an_exception_in_the_game_is_raised_here() -> None:
     config = SearchConfig(num_simulations=60, engine="vectorized", leaves_per_tree=1)
     errors = []
     for engine in ("vectorized", "multiprocess"):
-        with Search(Raising(), HashEvaluator(1), config.replace(engine=engine, num_workers=2)) as search:
+        with Search(Raising(), HashEvaluator(1), config.replace(engine=engine)) as search:
             with pytest.raises(GameError, match="the middle is mine") as caught:
                 search.run(["x........", START])
             assert isinstance(caught.value.__cause__, ValueError)
@@ -186,7 +187,7 @@ def test_an_exception_in_the_game_is_raised_here() -> None:
 
 
 def test_an_interrupt_in_the_game_is_raised_as_it_is() -> None:
-    config = SearchConfig(num_simulations=60, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=60, engine=Multiprocess(num_workers=2))
     with Search(Interrupting(), HashEvaluator(1), config) as search:
         with pytest.raises(KeyboardInterrupt):
             search.run([START] * 2)
@@ -195,7 +196,7 @@ def test_an_interrupt_in_the_game_is_raised_as_it_is() -> None:
 
 @pytest.mark.parametrize("how", ["loop", "sleep", "native"])
 def test_a_game_that_hangs(how: str) -> None:
-    config = SearchConfig(num_simulations=60, engine="multiprocess", num_workers=2, worker_timeout_s=0.3)
+    config = SearchConfig(num_simulations=60, engine=Multiprocess(num_workers=2, worker_timeout_s=0.3))
     with Search(Hanging(how), HashEvaluator(1), config) as search:
         with pytest.raises(SearchError) as caught:
             search.run([START, START])
@@ -218,7 +219,7 @@ def test_a_game_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
 
     (tmp_path / "vanishing_game.py").unlink()
     with Search(
-        vanishing_game.Gone(), HashEvaluator(1), SearchConfig(engine="multiprocess", num_workers=2, num_simulations=4)
+        vanishing_game.Gone(), HashEvaluator(1), SearchConfig(engine=Multiprocess(num_workers=2), num_simulations=4)
     ) as search:
         with pytest.raises(GameError, match="could not be loaded by a worker process") as caught:
             search.run([START] * 2)
@@ -243,7 +244,7 @@ def test_an_evaluator_that_raises(is_threaded: bool) -> None:
     calls: list[int] = []
     inner = from_function(fn, batched=True)
     evaluator = ThreadedEvaluator(inner) if is_threaded else inner
-    config = SearchConfig(num_simulations=50, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=50, engine=Multiprocess(num_workers=2))
     with Search(game, evaluator, config) as search:
         with pytest.raises(EvaluatorError, match=r"ZeroDivisionError on .* positions: no answer"):
             search.run([game.initial_state()] * 4)
@@ -264,7 +265,7 @@ def test_an_answer_that_cannot_be_used() -> None:
         values = np.where(observations.reshape(len(observations), -1)[:, :84].sum(axis=1) >= 2, np.nan, 0.0)
         return np.zeros((len(observations), 7), np.float32), values.astype(np.float32)
 
-    config = SearchConfig(num_simulations=1, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=1, engine=Multiprocess(num_workers=2))
     with Search(game, from_function(fn, batched=True), config) as search:
         with pytest.raises(EvaluatorError, match=r"cannot be used.*\(tree 3"):
             search.run(states)
@@ -281,7 +282,7 @@ def test_an_interrupt_during_evaluation() -> None:
             raise KeyboardInterrupt
 
     game = make_game("connect4")
-    config = SearchConfig(num_simulations=50, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=50, engine=Multiprocess(num_workers=2))
     with Search(game, Recorder(HashEvaluator(1), before), config) as search:
         with pytest.raises(KeyboardInterrupt):
             search.run([game.initial_state()] * 4)
@@ -294,6 +295,7 @@ def test_an_interrupt_during_evaluation() -> None:
 PROGRAM = """
 import os, sys, time
 from windrow import Search, SearchConfig
+from windrow.engines import Multiprocess
 from windrow.evaluators import HashEvaluator
 from multiprocess_games import Hanging, workers_of
 from search_cases import Recorder
@@ -303,7 +305,7 @@ if __name__ == "__main__":
     how = sys.argv[1]
     is_hanging = how == "hang"
     game = Hanging("native") if is_hanging else windrow.make_game("connect4")
-    config = SearchConfig(engine="multiprocess", num_workers=2, num_simulations=10, worker_timeout_s=None)
+    config = SearchConfig(engine=Multiprocess(num_workers=2, worker_timeout_s=None), num_simulations=10)
     search = Search(game, HashEvaluator(1), config)
     states = ["xx......."] * 2 if is_hanging else [game.initial_state()] * 4
     search.run(states, num_simulations=1)
@@ -372,7 +374,7 @@ def test_exit_without_close(tmp_path: Path) -> None:
 def test_a_fork_does_not_end_the_workers() -> None:
     """A copy of this process that ends takes nothing with it."""
     game = make_game("tictactoe")
-    config = SearchConfig(num_simulations=10, engine="multiprocess", num_workers=2)
+    config = SearchConfig(num_simulations=10, engine=Multiprocess(num_workers=2))
     with Search(game, HashEvaluator(1), config) as search:
         pids = {worker.pid for worker in search.run([game.initial_state()] * 2)[0].stats.workers}
         child = os.fork()
@@ -401,7 +403,7 @@ def test_a_worker_that_cannot_be_started(error: BaseException, monkeypatch: pyte
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     for num_left in (0, 1):
-        with Search(game, HashEvaluator(1), SearchConfig(engine="multiprocess", num_workers=2)) as search:
+        with Search(game, HashEvaluator(1), SearchConfig(engine=Multiprocess(num_workers=2))) as search:
             with pytest.raises(type(error)):
                 search.run([game.initial_state()] * 2)
             num_left = 2

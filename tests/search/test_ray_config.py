@@ -41,21 +41,22 @@ GAME = make_game("connect4")
     ],
 )
 def test_pace(settings: dict[str, Any], num_trees: int, batch_size: int, num_batches: int, overlaps: bool) -> None:
-    pace = pace_for(SearchConfig(engine="ray", **settings), num_trees, evaluator_pipeline=2)
+    pace = pace_for(SearchConfig(engine="ray").with_settings(settings), num_trees, evaluator_pipeline=2)
     assert (pace.batch_size, pace.num_batches, pace.overlaps) == (batch_size, num_batches, overlaps)
 
 
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"num_actors": 0}, "num_actors must be from 1"),
+        ({"num_actors": -1}, "num_actors must be from 0"),
         ({"gpus_per_actor": -0.5}, "gpus_per_actor must be from 0"),
-        ({"ray_address": 6379}, "ray_address must be text"),
+        ({"address": 6379}, "address must be the text"),
+        ({"gpus_per_worker": 1.0}, "set num_actors=0 too"),
     ],
 )
 def test_impossible_settings(settings: dict[str, Any], match: str) -> None:
     with pytest.raises(ConfigError, match=match):
-        SearchConfig(engine="ray", **settings)
+        SearchConfig(engine="ray").with_settings(settings)
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:

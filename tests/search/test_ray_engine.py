@@ -47,7 +47,7 @@ def states(num_trees: int, game: Any = GAME) -> list[Any]:
 
 
 def ray_config(**settings: Any) -> SearchConfig:
-    return SearchConfig(engine="ray", **{"num_simulations": 60, "seed": 5, **settings})
+    return SearchConfig(engine="ray", num_simulations=60, seed=5).with_settings(settings)
 
 
 # --- What it finds ------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_one_leaf_at_a_time_is_sequential(make_rules: Any) -> None:
     """One batch of one row out: the very same trees."""
     game = make_rules()
     settings = {"num_simulations": 40, "seed": 5, **NOISE}
-    with Search(game, HashEvaluator(3), SearchConfig(engine="sequential", **settings)) as plain:
+    with Search(game, HashEvaluator(3), SearchConfig(engine="sequential").with_settings(settings)) as plain:
         plain.run(states(2, game))
         want = [snapshot(plain, tree) for tree in range(2)]
     config = ray_config(max_batch=1, max_inflight_batches=1, **settings)
@@ -82,7 +82,7 @@ def test_many_trees_find_what_vectorized_finds(
 ) -> None:
     """A tree has one round out at a time, and rounds decide: the order of the answers does not matter."""
     settings = {"num_simulations": 50, "seed": 5, "leaves_per_tree": num_leaves, **NOISE}
-    with Search(GAME, HashEvaluator(3), SearchConfig(engine="vectorized", **settings)) as plain:
+    with Search(GAME, HashEvaluator(3), SearchConfig(engine="vectorized").with_settings(settings)) as plain:
         plain.run(states(20))
         moves = [int(result.best_action) for result in plain.run(states(20))]
         plain.advance(moves)

@@ -355,7 +355,7 @@ def test_stats_are_of_one_run():
 def test_a_batch_holds_no_more_than_max_batch():
     for engine in ("batched", "vectorized"):
         recorder = Recorder(HashEvaluator(1))
-        config = SearchConfig(engine=engine, num_simulations=40, leaves_per_tree=8, max_batch=3)
+        config = SearchConfig(engine=engine, num_simulations=40, leaves_per_tree=8).with_settings({"max_batch": 3})
         stats = Search(GAME, recorder, config).run([GAME.initial_state()] * 3)[0].stats
         assert max(len(call) for call in recorder.calls) <= 3
         assert stats.nn_batches == len(recorder.calls)
@@ -411,7 +411,7 @@ def test_the_pipeline():
     evaluator = ThreadedEvaluator(UniformEvaluator().bind(GAME), pipeline=2)
 
     def pipeline(evaluator: Any, num_trees: int, **settings: Any) -> int:
-        config = SearchConfig(num_simulations=1, engine="vectorized", **settings)
+        config = SearchConfig(num_simulations=1, engine="vectorized").with_settings(settings)
         return Search(GAME, evaluator, config).run([GAME.initial_state()] * num_trees)[0].stats.pipeline
 
     assert pipeline(evaluator, 64, leaves_per_tree=64) == 2

@@ -24,6 +24,7 @@ from windrow import (
     SearchError,
     make_game,
 )
+from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator, Synchronous, UniformEvaluator, from_function
 
 GAME = make_game("connect4")
@@ -32,7 +33,7 @@ GAME = make_game("connect4")
 def search_with(fn: Any, **settings: Any) -> Search:
     """A Connect-4 search with a batched function as its evaluator."""
     settings = {"num_simulations": 20, "leaves_per_tree": 4, "engine": "batched", **settings}
-    return Search(GAME, from_function(fn, batched=True), SearchConfig(**settings))
+    return Search(GAME, from_function(fn, batched=True), SearchConfig().with_settings(settings))
 
 
 def zeros(observations: Any) -> tuple[Any, Any]:
@@ -401,7 +402,7 @@ def test_closing_ends_the_threads():
             return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
 
     before = num_threads()
-    search = Search(GAME, UniformEvaluator(), SearchConfig(engine="vectorized", num_threads=5, num_simulations=2))
+    search = Search(GAME, UniformEvaluator(), SearchConfig(engine=Vectorized(num_threads=5), num_simulations=2))
     search.run([GAME.initial_state()] * 20)
     assert num_threads() == before + 4
     search.close()
@@ -415,7 +416,7 @@ def test_a_fork_has_the_search_without_its_threads(is_used: bool):
     script = f"""
 import os, signal, time, windrow
 game = windrow.make_game("connect4")
-config = windrow.SearchConfig(num_simulations=50, engine="vectorized", num_threads=3)
+config = windrow.SearchConfig(num_simulations=50, engine=windrow.engines.Vectorized(num_threads=3))
 search = windrow.Search(game, windrow.evaluators.UniformEvaluator(), config)
 states = [game.initial_state()] * 40
 search.run(states)

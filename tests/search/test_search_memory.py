@@ -11,6 +11,7 @@ import pytest
 from search_cases import in_flight, random_position
 
 from windrow import ConfigError, Search, SearchConfig, make_game
+from windrow.engines import Batched
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator
 
 GAME = make_game("connect4")
@@ -149,6 +150,6 @@ def test_rollouts_respect_max_batch():
             sizes.append(len(states))
             return super().evaluate_states(states)
 
-    config = SearchConfig(num_simulations=60, leaves_per_tree=8, max_batch=3, in_flight="loss", engine="batched")
+    config = SearchConfig(num_simulations=60, leaves_per_tree=8, in_flight="loss", engine=Batched(max_batch=3))
     Search(GAME, Counting(), config).run(GAME.initial_state())
     assert max(sizes) <= 3

@@ -39,7 +39,7 @@ def plain_visits(config: SearchConfig, states: list[Any]) -> list[list[int]]:
 def test_many_threads_hammer_one_search(engine: str) -> None:
     if engine == "tensor":
         pytest.importorskip("torch")
-    config = SearchConfig(engine=engine, **ENGINES[engine])
+    config = SearchConfig(engine=engine).with_settings(ENGINES[engine])
     want = [plain_visits(config, states) for states in STATES]
     search = Search(GAME, HashEvaluator(1), config)
     counts: Counter[str] = Counter()
@@ -99,7 +99,7 @@ def test_many_threads_hammer_one_search(engine: str) -> None:
 
 def test_threads_that_begin_together() -> None:
     """The guard is one step: however close two calls are, one of them has the search and the other has an error."""
-    config = SearchConfig(engine="sequential", **ENGINES["sequential"])
+    config = SearchConfig(engine="sequential").with_settings(ENGINES["sequential"])
     want = [plain_visits(config, states) for states in STATES]
     search = Search(GAME, HashEvaluator(1), config)
     for _ in range(100):

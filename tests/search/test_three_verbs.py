@@ -14,6 +14,12 @@ from windrow.evaluators import HashEvaluator
 # --- The three verbs, called by hand -----------------------------------------------------------------------------
 
 
+def begin(forest: Any, budget: int, num_trees: int) -> None:
+    trees = np.arange(num_trees, dtype=np.int32)
+    keys = trees.astype(np.uint32)
+    forest.begin_many(trees, np.full(num_trees, budget), keys, np.ones_like(keys), np.ones(num_trees, bool), 0)
+
+
 def verbs(num_trees: int = 1, **settings: Any) -> tuple[Any, Any, Any]:
     """A search whose trees have grown a little, an evaluator and a buffer."""
     game = make_game("connect4")
@@ -21,7 +27,7 @@ def verbs(num_trees: int = 1, **settings: Any) -> tuple[Any, Any, Any]:
     search = Search(game, HashEvaluator(1), config)
     search.run([game.initial_state()] * num_trees)
     forest = search.engine.forest
-    forest.begin(1000, 1, 0, num_trees)
+    begin(forest, 1000, num_trees)
     return search, HashEvaluator(1).bind(game), np.empty((64, 2 * 6 * 7), np.float32)
 
 
@@ -82,9 +88,15 @@ def test_a_tree_with_leaves_out_cannot_be_changed():
     search, _, rows = verbs(leaves_per_tree=4, on_collision="share")
     forest = search.engine.forest
     batch = forest.select(rows, 4, 0, 1)
-    state = search.game.initial_state().data
-    for change in (lambda: forest.advance(0, 3), lambda: forest.reset(0, state), lambda: forest.begin(5, 0, 0, 1)):
+    tree, column = np.zeros(1, np.int32), np.full(1, 3)
+    state = np.frombuffer(search.game.initial_state().data, np.uint8)[None]
+    for change in (
+        lambda: forest.advance_many(tree, column),
+        lambda: forest.reset_many(tree, state),
+        lambda: forest.uproot_many(tree),
+        lambda: begin(forest, 5, 1),
+    ):
         with pytest.raises(RuntimeError, match="out for evaluation"):
             change()
     forest.cancel(batch)
-    forest.advance(0, 3)
+    forest.advance_many(tree, column)

@@ -75,7 +75,7 @@ def test_every_engine_is_drawn_alike(engine: Any) -> None:
     with Search(game, HashEvaluator(1), SearchConfig(num_simulations=60, leaves_per_tree=1)) as search:
         search.run([game.initial_state()] * 2)
         wanted = draw_tree(search, tree=1)
-    config = SearchConfig(num_simulations=60, leaves_per_tree=1, engine=engine, num_workers=2)
+    config = SearchConfig(num_simulations=60, leaves_per_tree=1, engine=engine)
     with Search(game, HashEvaluator(1), config) as search:
         search.run([game.initial_state()] * 2)
         assert draw_tree(search, tree=1) == wanted

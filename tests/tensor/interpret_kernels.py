@@ -7,7 +7,7 @@ import warnings
 import tensor_cases as cases
 
 from windrow import SearchConfig
-from windrow.tensor import kernels
+from windrow.tensor.ops import one_leaf_triton
 
 CONFIGS = [
     SearchConfig(num_simulations=12, dirichlet_fraction=0.25, first_play="parent"),
@@ -31,7 +31,7 @@ def main() -> None:
     """Every kernel on small trees."""
     # The interpreter computes with NumPy, which warns where a lane that is thrown away divides by zero.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
-    kernels.LEVELS = 4  # so that some paths are longer
+    one_leaf_triton.LEVELS = 4  # so that some paths are longer
     for config in CONFIGS:
         cases.compare_kernels("connect4", {}, [0, 8, 42, 30, 5], config, "cpu")
         cases.compare_kernels("gomoku", {"size": 6}, [0, 33], config, "cpu")

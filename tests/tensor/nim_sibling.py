@@ -63,6 +63,9 @@ class NimTensors:
         zeros = torch.zeros(batch, dtype=torch.int64, device=device)
         return Piles(zeros + self.sticks, zeros)
 
+    def from_host(self, states: list[tuple[int, int]], device: torch.device | str = "cpu") -> Piles:
+        return Piles(*torch.tensor(states, device=device).unbind(1))
+
     def step(self, state: Piles, action: Tensor) -> Piles:
         return Piles((state.sticks - action - 1).clamp_min(0), 1 - state.player)
 

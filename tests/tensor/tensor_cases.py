@@ -203,13 +203,16 @@ def assert_same_pools(first: TensorSearch, second: TensorSearch) -> None:
         if ours.dim() > 1:
             ours, theirs = ours[:, :num_edges], theirs[:, :num_edges]
         assert torch.equal(ours, theirs), field
-    for field in ("depth", "leaf", "parent", "action", "slot", "is_new", "is_bad"):
-        assert torch.equal(getattr(pools[0], field), getattr(pools[1], field)), field
+    assert torch.equal(pools[0].is_bad, pools[1].is_bad)
+    for rows in ("_root_rows", "_walks"):
+        for field in ("depth", "leaf", "parent", "action", "slot", "is_new"):
+            ours, theirs = (getattr(getattr(search, rows), field) for search in (first, second))
+            assert torch.equal(ours, theirs), (rows, field)
     if first._chance is not None:
         for field in ("key", "num_started", "simulation", "num_draws", "is_overdrawn"):
             assert torch.equal(getattr(first._chance, field), getattr(second._chance, field)), field
-    for flight in (first._flight, second._flight):
-        assert flight is None or not (flight.edges.any() or flight.nodes.any() or flight.remaining.any())
+    for counts in (first._in_flight, second._in_flight):
+        assert counts is None or not (counts.edges.any() or counts.nodes.any() or counts.remaining.any())
 
 
 def compare_kernels(

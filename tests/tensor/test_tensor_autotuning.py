@@ -15,7 +15,7 @@ from torch._inductor import config, select_algorithm
 from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.runtime import benchmarking
 
-from windrow.tensor import autotuning
+from windrow.tensor.evaluators import autotuning
 
 
 @pytest.fixture

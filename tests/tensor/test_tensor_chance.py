@@ -30,9 +30,10 @@ from windrow.tensor import (  # noqa: E402
     make_game,
     memory_needed,
 )
-from windrow.tensor.chance import draw, pass_chance, pick  # noqa: E402
 from windrow.tensor.game import is_chance, like, rows, stack  # noqa: E402
-from windrow.tensor.openings import Openings  # noqa: E402
+from windrow.tensor.ops.outcomes_torch import draw, pick  # noqa: E402
+from windrow.tensor.play.openings import Openings  # noqa: E402
+from windrow.tensor.tree.chance import pass_chance  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -219,12 +220,13 @@ def test_more_chance_in_a_row_than_was_said(leaves: int):
 def test_memory_is_predicted():
     """Per tree of pig: 1 + 2 * 40 + 1 slots of 8 edges of 20 bytes, 32 of node and 20 of state; 26; and 13 for draws.
 
-    With four leaves 4 bytes more an edge and a node, 4; four walks of 82 * 4 + 21 bytes, and 8 for the draws of each.
+    With four leaves 4 bytes more an edge and a node, 4; three more paths of 82 * 4 bytes, four more rows of 21, and 8
+    for the draws of each walk.
     """
     game = make_game("pig")
     per_tree = 82 * (8 * 20 + 32 + 20) + 26 + 13
     assert memory_needed(game, 40, 3) == 3 * per_tree
-    per_tree += 82 * (8 * 4 + 4) + 4 + 4 * (82 * 4 + 21) + 3 * 8
+    per_tree += 82 * (8 * 4 + 4) + 4 + 3 * 82 * 4 + 4 * 21 + 3 * 8
     assert memory_needed(game, 40, 3, leaves_per_tree=4) == 3 * per_tree
     for leaves in (1, 4):
         config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=leaves)

@@ -33,7 +33,7 @@ def test_equals_the_reference(name: str, leaves: int, budget: int, rule: Any):
     search = cases.make_search(game, options, len(plies), config, device="cpu")
     result = search.run(tensor)
     assert cases.assert_equals_reference(search, result, game, options, states) > 0
-    assert not search._flight.edges.any() and not search._flight.nodes.any()
+    assert not search._in_flight.edges.any() and not search._in_flight.nodes.any()
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_an_evaluator_that_raises_leaves_nothing_in_flight():
     search = TensorSearch(game, fn, config, num_trees=2, device="cpu")
     with pytest.raises(RuntimeError, match="planted"):
         search.run(tensor)
-    assert not search._flight.edges.any() and not search._flight.nodes.any()
+    assert not search._in_flight.edges.any() and not search._in_flight.nodes.any()
     search._num_searches = 0
     cases.assert_equals_reference(search, search.run(tensor), "connect4", {}, states)
 
 
 def test_memory_of_what_is_in_flight():
-    """Per tree: 42 slots with 8 more edges of 4 bytes and 4; 4; and 8 walks of 42 * 4 + 21 bytes."""
+    """Per tree: 42 slots with 9 counts of 4 bytes; 4; 7 more paths of 42 * 4 bytes; 8 more rows of 21."""
     game = make_game("connect4")
     config = SearchConfig(num_simulations=40, on_collision="share", leaves_per_tree=8)
     search = TensorSearch(game, TensorHashEvaluator(7, 84), config, num_trees=3, device="cpu")
-    more = 42 * (8 * 4 + 4) + 4 + 8 * (42 * 4 + 21)
+    more = 42 * (8 * 4 + 4) + 4 + 7 * 42 * 4 + 8 * 21
     assert memory_needed(game, 40, 3, leaves_per_tree=8) == memory_needed(game, 40, 3) + 3 * more == search.num_bytes
 
 

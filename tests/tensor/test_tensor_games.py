@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import tensor_cases as cases  # noqa: E402
 
 from windrow import GameError, make_game  # noqa: E402
-from windrow.tensor import check_game, check_siblings  # noqa: E402
+from windrow.tensor import check_game, check_same_game  # noqa: E402
 from windrow.tensor import make_game as make_tensor_game  # noqa: E402
 from windrow.tensor.games import GAMES  # noqa: E402
 
@@ -42,15 +42,15 @@ def test_every_tensor_game_has_a_sibling():
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_lock_step(name: str, options: dict[str, Any]):
-    check_siblings(*cases.make_pair(name, options))
+    check_same_game(*cases.make_pair(name, options))
 
 
 def test_the_example_plays_like_the_builtin_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "examples" / "games"), *sys.path])
     from connect4_tensor import Connect4  # pyright: ignore[reportMissingImports]
 
-    check_siblings(make_game("connect4"), Connect4())
-    check_siblings(make_game("connect4", rows=4, columns=5), Connect4(4, 5))
+    check_same_game(make_game("connect4"), Connect4())
+    check_same_game(make_game("connect4", rows=4, columns=5), Connect4(4, 5))
 
 
 class Biased:
@@ -85,21 +85,21 @@ class Biased:
 )
 def test_siblings_that_differ_are_told_apart(name: str, fault: Any, message: str):
     with pytest.raises(GameError, match=message):
-        check_siblings(make_game("connect4"), Biased(make_tensor_game("connect4"), name, fault))
+        check_same_game(make_game("connect4"), Biased(make_tensor_game("connect4"), name, fault))
 
 
 def test_siblings_of_other_sizes_are_told_apart():
     with pytest.raises(GameError, match=r"num_actions is 7 in connect4.*, but 5 in Connect4"):
-        check_siblings(make_game("connect4"), make_tensor_game("connect4", columns=5))
+        check_same_game(make_game("connect4"), make_tensor_game("connect4", columns=5))
     with pytest.raises(GameError, match=r"observation is \(2, 6, 7\) in connect4.*, but \(2, 5, 7\) in Connect4"):
-        check_siblings(make_game("connect4"), make_tensor_game("connect4", rows=5))
+        check_same_game(make_game("connect4"), make_tensor_game("connect4", rows=5))
 
 
 def test_more_draws_than_promised_are_noticed(monkeypatch: pytest.MonkeyPatch):
     native, game = cases.make_pair("rafts", {})
     monkeypatch.setattr(type(game), "max_draws", 1)
     with pytest.raises(GameError, match="chance moves 2 times in a row, but max_draws is 1"):
-        check_siblings(native, game)
+        check_same_game(native, game)
 
 
 @pytest.mark.parametrize(

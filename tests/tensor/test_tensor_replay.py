@@ -12,9 +12,9 @@ from windrow import ConfigError, SearchConfig  # noqa: E402
 from windrow import make_game as make_core_game  # noqa: E402
 from windrow.tensor import TensorReplay, TensorSelfPlay, make_game  # noqa: E402
 from windrow.tensor.game import like, rows  # noqa: E402
-from windrow.tensor.openings import Openings  # noqa: E402
+from windrow.tensor.play.openings import Openings  # noqa: E402
+from windrow.tensor.play.selfplay import target_of, value_of  # noqa: E402
 from windrow.tensor.result import TensorResult  # noqa: E402
-from windrow.tensor.selfplay import target_of, value_of  # noqa: E402
 
 CPU = torch.device("cpu")
 NOTHING = 0.0

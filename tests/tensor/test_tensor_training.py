@@ -22,17 +22,26 @@ from windrow.play.solved import solved_positions  # noqa: E402
 from windrow.tensor import TensorReplay  # noqa: E402
 from windrow.tensor import make_game as make_tensor_game  # noqa: E402
 from windrow.tensor.games import GAMES  # noqa: E402
-from windrow.train import Learner, LearnerConfig, TrainConfig, load_model, read_metrics  # noqa: E402
+from windrow.train import (  # noqa: E402
+    Learner,
+    LearnerConfig,
+    TrainConfig,
+    TrainingRun,
+    config_for,
+    load_model,
+    read_metrics,
+)
+from windrow.train.device import DeviceTraining, budgets_of  # noqa: E402
 from windrow.train.inference_copy import InferenceCopy  # noqa: E402
 from windrow.train.replay import Batch  # noqa: E402
 from windrow.train.strength import StrengthTest  # noqa: E402
-from windrow.train.tensor_config import TensorOptions, budgets_of, check_settings, tensor_config_for  # noqa: E402
 from windrow.train.tensor_learner import TensorLearner  # noqa: E402
-from windrow.train.tensor_run import TensorTraining  # noqa: E402
 from windrow.train.tensor_solved import TensorSolvedTest, states_after  # noqa: E402
 
 CPU = torch.device("cpu")
+ON_THE_CPU: dict[str, Any] = {"search.engine": "tensor", "search.engine.device": "cpu"}
 SMALL: dict[str, Any] = {
+    **ON_THE_CPU,
     "num_iterations": 2,
     "games_per_iteration": 16,
     "min_positions": 64,
@@ -55,9 +64,8 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def make_training(folder: Path, game: str = "tictactoe", **overrides: Any) -> TensorTraining:
-    config = tensor_config_for(make_game(game), {**SMALL, **overrides})
-    return TensorTraining.create(folder, config, TensorOptions(device="cpu"))
+def make_training(folder: Path, game: str = "tictactoe", **overrides: Any) -> TrainingRun:
+    return TrainingRun.create(folder, config_for(make_game(game), {**SMALL, **overrides}))
 
 
 # --- Parts ------------------------------------------------------------------------------------------------------------
@@ -220,6 +228,7 @@ def tictactoe() -> tuple[list[Any], list[set[int]]]:
 def test_tictactoe_is_learned(tmp_path: Path) -> None:
     """From random weights, the bare network plays nearly all positions right, on one thread in half a minute."""
     settings = {
+        **ON_THE_CPU,
         "num_iterations": 8,
         "games_per_iteration": 1024,
         "early_simulations": 4,
@@ -231,7 +240,7 @@ def test_tictactoe_is_learned(tmp_path: Path) -> None:
         "learner.precision": "f32",
     }
     game = make_game("tictactoe")
-    training = TensorTraining.create(tmp_path, tensor_config_for(game, settings), TensorOptions(device="cpu"))
+    training = TrainingRun.create(tmp_path, config_for(game, settings))
     for _ in training.iterations():
         pass
     training.close()
@@ -257,19 +266,17 @@ def test_runs_are_kept_and_resumed(tmp_path: Path) -> None:
     assert summary["games"] >= 32 and summary["positions"] == summary["simulations"] / 4 and summary["backend"] == "cpu"
     assert [line["iteration"] for line in read_metrics(tmp_path)] == [1, 2]
     saved = load_model(tmp_path)
-    for ours, theirs in zip(training.copy.averaged.parameters(), saved.net.parameters(), strict=True):
+    for ours, theirs in zip(training.net.parameters(), saved.net.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    assert json.loads((tmp_path / "tensor.json").read_text())["device"] == "cpu"
+    assert json.loads((tmp_path / "config.json").read_text())["search"]["engine"]["device"] == "cpu"
     with pytest.raises(ConfigError, match="holds a run already"):
         make_training(tmp_path)
-    again = TensorTraining.resume(tmp_path, {"num_iterations": 3})
-    assert again.learner.num_steps == summary["steps"] > 0
+    again = TrainingRun.resume(tmp_path, {"num_iterations": 3})
+    assert again.strategy.learner.num_steps == summary["steps"] > 0
     (third,) = again.iterations()
     again.close()
     assert third.iteration == 3 and third.metrics["games"] > summary["games"]
     assert third.metrics["steps"] > summary["steps"]
-    with pytest.raises(ConfigError, match="no run of the tensor engine"):
-        TensorTraining.resume(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(("game", "options"), [("othello", {}), ("gomoku", {"size": 7})])
@@ -280,11 +287,11 @@ def test_other_games_train(tmp_path: Path, game: str, options: dict[str, Any]) -
         "selfplay.max_plies": 6,
         "early_simulations": None,
     }
-    config = tensor_config_for(make_game(game, **options), {**SMALL, **settings})
-    training = TensorTraining.create(tmp_path, config, TensorOptions(device="cpu", weight_average=0.0))
+    settings["device.weight_average"] = 0.0
+    training = TrainingRun.create(tmp_path, config_for(make_game(game, **options), {**SMALL, **settings}))
     first, last = training.iterations()
     training.close()
-    assert training.copy.averaged is training.net and training.solved is None
+    assert training.net is training.strategy.learner.net and training.strategy.solved is None
     assert last.metrics["loss"] > 0 and "solved_policy" not in last.metrics and last.metrics["game_length"] <= 6
     assert last.metrics["games"] > first.metrics["games"] >= 16
 
@@ -297,8 +304,8 @@ def test_a_game_of_ones_own_is_learned(tmp_path: Path) -> None:
     game = make_game(f"{OWN_GAME}:Nim", sticks=10)
     settings = {**SMALL, "num_iterations": 12, "games_per_iteration": 64, "selfplay.num_slots": 64}
     settings |= {"replay.max_positions": 4000, "learner.batch_size": 64, "search.num_simulations": 16}
-    config = tensor_config_for(game, settings)
-    training = TensorTraining.create(tmp_path, config, TensorOptions(device="cpu", game=f"{OWN_GAME}:NimTensors"))
+    sibling = {"search.engine.game": f"{OWN_GAME}:NimTensors"}
+    training = TrainingRun.create(tmp_path, config_for(game, {**settings, **sibling}))
     for _ in training.iterations():
         pass
     training.close()
@@ -307,28 +314,28 @@ def test_a_game_of_ones_own_is_learned(tmp_path: Path) -> None:
         states = [game.state_from_moves(moves) for moves in ([], [0], [1, 0], [0, 0, 0])]
         # Whoever leaves a multiple of four wins: 10, 9, 7 and 7 sticks, of which 2, 1, 3 and 3 are taken.
         assert [result.best_action for result in search.run(states)] == [1, 0, 2, 2]
-    with pytest.raises(ConfigError, match=r"--set tensor\.game=.*NimTensors"):
-        TensorTraining.resume(tmp_path, game=game)
-    sibling = {"game": f"{OWN_GAME}:NimTensors"}
+    with pytest.raises(ConfigError, match=r"--set search\.engine\.game=.*NimTensors"):
+        TrainingRun.resume(tmp_path, game=game)
     with pytest.raises(ConfigError, match="name the game yourself"):
-        TensorTraining.resume(tmp_path, None, sibling)
-    resumed = TensorTraining.resume(tmp_path, {"num_iterations": 13}, {"weight_average": 0.5, **sibling}, game=game)
-    assert type(resumed.tensor_game).__name__ == "NimTensors"
-    assert resumed.options.weight_average == 0.5
+        TrainingRun.resume(tmp_path, sibling)
+    changes = {"num_iterations": 13, "device.weight_average": 0.5, **sibling}
+    resumed = TrainingRun.resume(tmp_path, changes, game=game)
+    assert type(resumed.strategy.tensor_game).__name__ == "NimTensors"
+    assert resumed.config.device.weight_average == 0.5
     resumed.close()
 
 
 def test_a_sibling_must_be_there_and_be_the_same_game(tmp_path: Path) -> None:
-    config = tensor_config_for(make_game(f"{OWN_GAME}:Nim"), SMALL)
     for name, message in {
         None: "write a class with the functions of a windrow.tensor.TensorGame",
         "Misere": "differ after the moves .*: returns",
         "Nim": "Nim is no TensorGame",
         "NimTensor": "NimTensors",
     }.items():
-        options = TensorOptions(device="cpu", game=name and f"{OWN_GAME}:{name}")
+        sibling = {"search.engine.game": name and f"{OWN_GAME}:{name}"}
+        config = config_for(make_game(f"{OWN_GAME}:Nim"), {**SMALL, **sibling})
         with pytest.raises(WindrowError, match=message):
-            TensorTraining.create(tmp_path / "run", config, options)
+            TrainingRun.create(tmp_path / "run", config)
         assert not (tmp_path / "run").exists()
 
 
@@ -357,7 +364,7 @@ class Events:
 def test_a_network_that_breaks_ends_the_run(tmp_path: Path) -> None:
     training = make_training(tmp_path)
     with torch.no_grad():
-        training.copy.folded.policy.bias.fill_(torch.nan)
+        training.strategy.copy.folded.policy.bias.fill_(torch.nan)
     with pytest.raises(TrainingError, match=r"gave a NaN, an infinity or .* in iteration 1"):
         next(training.iterations())
     training.close()
@@ -375,9 +382,12 @@ def test_what_it_does_not_know_is_refused(tmp_path: Path, setting: str, value: A
 
 
 def test_shipped_configs_are_for_games_of_the_tensor_engine() -> None:
-    folder = Path(__file__).parents[2] / "src" / "windrow" / "train" / "configs" / "tensor"
+    folder = Path(__file__).parents[2] / "src" / "windrow" / "train" / "configs" / "device"
     names = sorted(path.stem for path in folder.glob("*.toml"))
     assert names == sorted(GAMES)
     for name in names:
-        assert tensor_config_for(make_game(name)).game == make_tensor_game(name).name
-        check_settings(tensor_config_for(make_game(name)))
+        game = make_game(name)
+        config = config_for(game, ON_THE_CPU)
+        assert config.game == make_tensor_game(name).name
+        assert config == TrainConfig.read(folder / f"{name}.toml", {**ON_THE_CPU, "game_options": dict(game.options)})
+        DeviceTraining(game, config)  # which refuses what it does not know

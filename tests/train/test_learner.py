@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,7 @@ torch = pytest.importorskip("torch")
 from windrow.nets import ResNet  # noqa: E402
 from windrow.train import Learner  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """The networks are small, and threads that wait for each other are slow on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make_learner(net: Any = None, *, deterministic: bool = False, num_threads: int | None = None, **config: Any) -> Any:

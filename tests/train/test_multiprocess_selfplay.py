@@ -15,6 +15,7 @@ import pytest
 
 from interrupts import Watchdog, alarms_are_interrupts, is_interrupted
 from windrow import ConfigError, GameError, PredictionCache, SearchConfig, SearchError, make_game
+from windrow.engines import Multiprocess
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, from_function
 from windrow.train import SelfPlay, SelfPlayConfig
@@ -22,7 +23,7 @@ from windrow.train.multiprocess import MultiprocessSelfPlay
 
 SEARCH = str(Path(__file__).parent.parent / "search")
 SETTINGS = {"opening_plies": 2, "full_fraction": 0.5, "fast_simulations": 4}
-CONFIG = SearchConfig(num_simulations=12, dirichlet_fraction=0.25, engine="multiprocess", num_workers=2, seed=9)
+CONFIG = SearchConfig(num_simulations=12, dirichlet_fraction=0.25, engine=Multiprocess(num_workers=2), seed=9)
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def test_same_games_as_in_one_process(name: str, num_workers: int) -> None:
     game = make_game(name, **({"target": 15} if name == "pig" else {}))
     plain = player(CONFIG.replace(engine="vectorized"), game, **SETTINGS)
     want = by_number(plain.play(30, refill=False))
-    selfplay = player(CONFIG.replace(num_workers=num_workers), game, **SETTINGS)
-    assert isinstance(selfplay, MultiprocessSelfPlay)
+    selfplay = player(CONFIG.with_settings({"num_workers": num_workers}), game, **SETTINGS)
+    assert isinstance(selfplay.backend, MultiprocessSelfPlay)
     assert by_number(selfplay.play(30, refill=False)) == want
     assert (selfplay.next_game, selfplay.num_in_progress) == (30, 0)
     for field in ("games", "moves", "recorded_moves", "first_player_wins", "draws", "simulations", "evaluations"):
@@ -142,17 +143,17 @@ def test_a_dead_worker_is_replaced() -> None:
     """Its games are begun again, and are the same."""
     want = by_number(player(CONFIG.replace(engine="vectorized")).play(40, refill=False))
     selfplay = player(CONFIG)
-    assert isinstance(selfplay, MultiprocessSelfPlay)
+    assert isinstance(selfplay.backend, MultiprocessSelfPlay)
     got = {}
     for record in selfplay.play(40, refill=False):
         got[record.number] = record.to_bytes()
         if len(got) in (5, 15):
-            os.kill(selfplay._pool.workers[len(got) % 2].process.pid, signal.SIGKILL)
+            os.kill(selfplay.backend.pool.workers[len(got) % 2].process.pid, signal.SIGKILL)
     assert dict(sorted(got.items())) == want
-    assert selfplay.num_restarts == 2
+    assert selfplay.backend.num_restarts == 2
     with pytest.raises(SearchError, match="SIGKILL"):
         for _ in selfplay.play(1000):
-            os.kill(selfplay._pool.workers[0].process.pid, signal.SIGKILL)
+            os.kill(selfplay.backend.pool.workers[0].process.pid, signal.SIGKILL)
     assert len(list(selfplay.play(5))) == 5
     selfplay.close()
 
@@ -162,7 +163,7 @@ def test_errors_come_out_and_play_goes_on(toys: Any) -> None:
     with pytest.raises(GameError, match="the middle is mine"):
         list(selfplay.play(50))
     selfplay.close()
-    selfplay = player(CONFIG.replace(worker_timeout_s=0.3), game=toys.Hanging())
+    selfplay = player(CONFIG.with_settings({"worker_timeout_s": 0.3}), game=toys.Hanging())
     with pytest.raises(SearchError, match=r"worker_timeout_s\): .*was in `apply`"):
         list(selfplay.play(50))
     selfplay.close()
@@ -232,12 +233,12 @@ def test_soak() -> None:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     selfplay = player(game=make_game("tictactoe"), num_slots=64)
-    assert isinstance(selfplay, MultiprocessSelfPlay)
+    assert isinstance(selfplay.backend, MultiprocessSelfPlay)
     end = time.monotonic() + float(os.environ.get("WINDROW_SOAK_S", "30"))
     seen: list[tuple[int, int]] = []
     for number, _ in enumerate(selfplay.play(2**31 - 1)):
         if number % 2000 == 1999:
-            pids = [os.getpid(), *(worker.process.pid for worker in selfplay._pool.workers)]
+            pids = [os.getpid(), *(worker.process.pid for worker in selfplay.backend.pool.workers)]
             files = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
             seen.append((files, sum(map(resident, pids))))
             print(number + 1, *seen[-1], file=sys.stderr)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from windrow import make_game
-from windrow.train import RayConfig, config_for
+from windrow.engines import Ray
+from windrow.train import config_for
 
 yaml = pytest.importorskip("yaml")
 
@@ -27,9 +28,9 @@ def command_settings(command: str) -> dict[str, Any]:
     assert words[:3] == ["windrow", "train", "connect4"]
     names = {
         "--engine": "search.engine",
-        "--address": "ray.address",
-        "--workers": "search.num_workers",
-        "--actors": "ray.num_actors",
+        "--address": "search.engine.address",
+        "--workers": "search.engine.num_workers",
+        "--actors": "search.engine.num_actors",
     }
     settings: dict[str, Any] = {}
     for option, value in zip(words[3::2], words[4::2], strict=True):
@@ -46,12 +47,11 @@ def command_settings(command: str) -> dict[str, Any]:
 def check_command(command: str, *, cpus: float, gpus: float) -> None:
     """The command is one that windrow takes, and the cluster has room for what it asks for."""
     config = config_for(make_game("connect4"), command_settings(command))
-    assert isinstance(config.ray, RayConfig) and config.search.engine == "ray" and config.ray.address == "auto"
-    assert config.search.num_workers is not None
-    assert config.ray.num_actors * config.ray.gpus_per_actor <= gpus
-    asked = config.search.num_workers * config.ray.cpus_per_worker + config.ray.num_actors * config.ray.cpus_per_actor
-    assert asked <= cpus
-    assert config.selfplay.num_slots // config.search.num_workers >= 1024  # large requests
+    ray = config.search.options_for(Ray)
+    assert ray.address == "auto" and ray.num_workers is not None
+    assert ray.num_actors * ray.gpus_per_actor <= gpus
+    assert ray.num_workers * ray.cpus_per_worker + ray.num_actors * (ray.cpus_per_actor or 1.0) <= cpus
+    assert config.selfplay.num_slots // ray.num_workers >= 1024  # large requests
 
 
 def test_cluster_config() -> None:

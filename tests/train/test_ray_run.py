@@ -16,6 +16,7 @@ import pytest
 
 from ray_cases import ray_cluster, wait_until
 from windrow.train import GameLog, IterationReport, TrainConfig, TrainingRun
+from windrow.train.config import merge
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -30,10 +31,9 @@ SETTINGS: dict[str, Any] = {
     "num_threads": 1,
     "evaluate_every": 0,
     "network": {"channels": 8, "blocks": 1},
-    "search": {"num_simulations": 8, "engine": "ray", "num_workers": 2},
+    "search": {"num_simulations": 8, "engine": {"name": "ray", "num_workers": 2, "num_actors": 1, "report_s": 0.05}},
     "selfplay": {"num_slots": 16},
     "learner": {"batch_size": 32},
-    "ray": {"num_actors": 1, "report_s": 0.05},
 }
 FLAGS = [
     *("train", "tictactoe", "--engine", "ray", "--address", "local", "--workers", "2", "--actors", "1"),
@@ -55,7 +55,7 @@ def numbers_of(folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("num_actors", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_run_learns_and_goes_on(cluster: None, tmp_path: Path, num_actors: int) -> None:
-    config = TrainConfig.from_dict({**SETTINGS, "num_iterations": 40, "ray": {"num_actors": num_actors}})
+    config = TrainConfig.from_dict(merge(SETTINGS, {"num_iterations": 40, "search.engine.num_actors": num_actors}))
     assert TrainConfig.from_dict(config.to_dict()) == config
     run = TrainingRun.create(tmp_path / "run", config)
     reports: list[IterationReport] = []
@@ -67,7 +67,6 @@ def test_a_run_learns_and_goes_on(cluster: None, tmp_path: Path, num_actors: int
         newest = max(newest, *(record.versions[1] for record in GameLog.read(log)))
         if len(reports) >= 3 and newest >= 1:
             run.stop()
-    run.selfplay.close()
     run.close()
     assert newest >= 1
     assert [report.iteration for report in reports] == [*range(1, len(reports) + 1)]
@@ -77,7 +76,6 @@ def test_a_run_learns_and_goes_on(cluster: None, tmp_path: Path, num_actors: int
     again = TrainingRun.resume(run.folder, {"num_iterations": len(reports) + 2})
     assert (again.counters.games, again.counters.steps) == (run.counters.games, run.counters.steps)
     assert len(list(again.iterations())) == 2
-    again.selfplay.close()
     again.close()
     assert again.counters.iteration == len(reports) + 2 and again.counters.steps > run.counters.steps
     numbers = numbers_of(run.folder)

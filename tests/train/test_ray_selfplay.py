@@ -15,12 +15,13 @@ import pytest
 
 from ray_cases import ray_cluster
 from windrow import ConfigError, GameError, PredictionCache, SearchConfig, SearchError, make_game
+from windrow.engines import Ray
 from windrow.errors import EvaluatorError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, load
 from windrow.inference import InferenceFleet
-from windrow.train import PortableNetwork, RayConfig, SelfPlay, SelfPlayConfig
+from windrow.train import PortableNetwork, SelfPlay, SelfPlayConfig
 from windrow.train.ray_selfplay import RaySelfPlay
-from windrow.train.ray_worker import Order
+from windrow.train.ray_worker import PlayOrder
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.ray
 HERE = Path(__file__).parent
 TOYS = [str(HERE), str(HERE.parent / "search")]
 SETTINGS = {"opening_plies": 2, "full_fraction": 0.5, "fast_simulations": 4}
-CONFIG = SearchConfig(num_simulations=12, dirichlet_fraction=0.25, engine="ray", num_workers=2, seed=9)
+RAY = Ray(num_workers=2, num_actors=0, report_s=0.05)
+CONFIG = SearchConfig(num_simulations=12, dirichlet_fraction=0.25, engine=RAY, seed=9)
 PLAIN = CONFIG.replace(engine="vectorized")
-RAY = RayConfig(num_actors=0, report_s=0.05)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,27 +45,26 @@ def cluster() -> Iterator[None]:
 
 
 @pytest.fixture
-def make() -> Iterator[Callable[..., RaySelfPlay]]:
-    made: list[RaySelfPlay] = []
+def make() -> Iterator[Callable[..., SelfPlay]]:
+    made: list[SelfPlay] = []
 
     def fn(
         config: SearchConfig = CONFIG,
         game: Any = None,
         evaluator: Any = None,
-        options: RayConfig = RAY,
+        options: Ray = RAY,
         **settings: Any,
-    ) -> RaySelfPlay:
+    ) -> SelfPlay:
         more = {key: settings.pop(key) for key in ("next_game", "first_version") if key in settings}
         selfplay = SelfPlay(
             make_game("connect4") if game is None else game,
             HashEvaluator(3) if evaluator is None else evaluator,
-            config,
+            config if options is RAY else config.replace(engine=options),
             SelfPlayConfig(**{"num_slots": 8, **settings}),
             **more,
-            **({"ray": options} if config.engine == "ray" else {}),
         )
-        if config.engine == "ray":
-            assert isinstance(selfplay, RaySelfPlay)
+        if config.engine_name == "ray":
+            assert isinstance(selfplay.backend, RaySelfPlay)
             made.append(selfplay)
         return selfplay
 
@@ -87,9 +87,9 @@ def test_same_games_as_in_one_process(make: Any, name: str, num_actors: int) -> 
     plain = make(PLAIN, game, **SETTINGS, num_slots=24)
     want = by_number(plain.play(30, refill=False))
     options = RAY.replace(num_actors=num_actors)
-    selfplay = make(CONFIG.replace(num_workers=3), game, options=options, **SETTINGS, num_slots=24)
+    selfplay = make(game=game, options=options.replace(num_workers=3), **SETTINGS, num_slots=24)
     assert by_number(selfplay.play(30, refill=False)) == want
-    assert (selfplay.next_game, selfplay.num_in_progress) == (30, 0) and selfplay.nodes
+    assert (selfplay.next_game, selfplay.num_in_progress) == (30, 0) and selfplay.backend.nodes
     for field in ("games", "moves", "recorded_moves", "first_player_wins", "draws", "simulations", "evaluations"):
         assert getattr(selfplay.stats, field) == getattr(plain.stats, field), field
     assert selfplay.stats.nn_positions == plain.stats.nn_positions
@@ -104,13 +104,13 @@ def test_games_go_on_and_nobody_plays_ahead(make: Any) -> None:
     assert selfplay.num_in_progress >= 8
     with pytest.raises(ConfigError, match="in progress"):
         selfplay.play(1, refill=False)
-    members = [member for member in selfplay._crew.members if member.hello is not None]
+    members = [member for member in selfplay.backend.crew.members if member.hello is not None]
     questions = [question for member in members for question in member.waiting]
     assert len(questions) <= 2 * len(members)
     ray.wait(questions, num_returns=len(questions), timeout=30)
 
     def count_positions() -> int:
-        look = Order(epoch=0, newest=0, numbers=[], margins=[], num_simulations=12, duration_s=0.0)
+        look = PlayOrder(epoch=0, newest=0, numbers=[], margins=[], num_simulations=12, duration_s=0.0)
         return sum(report.counts["nn_positions"] for report in ray.get([m.actor.play.remote(look) for m in members]))
 
     positions = count_positions()
@@ -147,22 +147,16 @@ def test_settings_reach_the_workers(make: Any) -> None:
 
 
 def test_a_fleet_of_ones_own(make: Any) -> None:
-    """Whoever brings inference actors needs no others, and has to end them; the search's own settings count too."""
+    """Whoever brings inference actors needs no others, and has to end them."""
     game = make_game("connect4")
     want = by_number(make(PLAIN, num_slots=16).play(12, refill=False))
     with InferenceFleet(game, partial(HashEvaluator, 3)) as fleet:
         for evaluator in (fleet, fleet.client()):
-            selfplay = make(game=game, evaluator=evaluator, options=RayConfig(report_s=0.05), num_slots=16)
+            selfplay = make(game=game, evaluator=evaluator, options=RAY.replace(num_actors=1), num_slots=16)
             assert by_number(selfplay.play(12, refill=False)) == want
-            assert selfplay._crew.fleet is None
+            assert selfplay.backend.crew.fleet is None
             selfplay.close()
         assert fleet.stats()[0].is_alive
-    options = RayConfig().completed(
-        CONFIG.replace(num_actors=3, gpus_per_actor=0.5, ray_address="auto"), has_actors=True
-    )
-    assert (options.actors, options.actor_gpus, options.address) == (3, 0.5, "auto")
-    options = RayConfig(num_actors=0, address="local").completed(CONFIG.replace(num_actors=3), has_actors=True)
-    assert (options.actors, options.address) == (0, "local")
 
 
 def test_resignation_is_learned_together(make: Any) -> None:
@@ -213,12 +207,12 @@ def test_new_weights_reach_everybody(make: Any, num_actors: int, max_lag: int) -
     records = list(selfplay.play(40, refill=False))
     assert {record.versions for record in records} == {(10, 10)}
     assert {value for record in records for value in record.root_value.tolist()} == {0.5}
-    assert selfplay.max_lag <= max_lag
+    assert selfplay.backend.max_lag <= max_lag
     # A worker that is started now has the newest at once.
-    os.kill(selfplay.pids[0], signal.SIGKILL)
+    os.kill(selfplay.backend.pids[0], signal.SIGKILL)
     records = list(selfplay.play(40, refill=False))
     assert {value for record in records for value in record.root_value.tolist()} == {0.5}
-    assert selfplay.num_restarts == 1
+    assert selfplay.backend.num_restarts == 1
 
 
 def check_versions(values: dict[int, float], max_lag: int, records: Any) -> None:
@@ -238,18 +232,18 @@ def check_versions(values: dict[int, float], max_lag: int, records: Any) -> None
 def test_dead_workers_are_replaced(make: Any) -> None:
     """Their games are begun again by whoever has room, and are the same."""
     want = by_number(make(PLAIN).play(60, refill=False))
-    selfplay = make(CONFIG.replace(max_restarts=9))
+    selfplay = make(CONFIG.with_settings({"max_restarts": 9}))
     got: dict[int, bytes] = {}
     killed: set[int] = set()
     for record in selfplay.play(60, refill=False):
         assert record.number not in got
         got[record.number] = record.to_bytes()
-        for worker, pid in selfplay.pids.items():
+        for worker, pid in selfplay.backend.pids.items():
             if len(got) in (3, 20, 40) and worker == len(got) % 2 and pid not in killed:
                 killed.add(pid)
                 os.kill(pid, signal.SIGKILL)
     assert dict(sorted(got.items())) == want
-    assert 1 <= selfplay.num_restarts <= 3
+    assert 1 <= selfplay.backend.num_restarts <= 3
 
 
 def test_an_inference_actor_dies(make: Any) -> None:
@@ -259,7 +253,7 @@ def test_an_inference_actor_dies(make: Any) -> None:
     for record in selfplay.play(40, refill=False):
         got[record.number] = record.to_bytes()
         if len(got) == 5:
-            os.kill(selfplay._crew.fleet.stats()[0].pid, signal.SIGKILL)
+            os.kill(selfplay.backend.crew.fleet.stats()[0].pid, signal.SIGKILL)
     assert dict(sorted(got.items())) == want
 
 
@@ -268,7 +262,7 @@ def test_what_fells_every_worker_is_said(make: Any) -> None:
     selfplay = make()
     with pytest.raises(SearchError, match=r"max_restarts=2"):
         for _ in selfplay.play(2**31):
-            for pid in selfplay.pids.values():
+            for pid in selfplay.backend.pids.values():
                 with_pid = Path(f"/proc/{pid}")
                 if with_pid.exists():
                     os.kill(pid, signal.SIGKILL)
@@ -286,7 +280,7 @@ def test_errors_come_out_and_play_goes_on(make: Any) -> None:
     selfplay = make(evaluator=Failing(), options=RAY.replace(num_actors=1))
     with pytest.raises(EvaluatorError, match="no answer"):
         list(selfplay.play(50))
-    selfplay = make(CONFIG.replace(worker_timeout_s=0.5, max_restarts=0), toys.Hanging())
+    selfplay = make(CONFIG.with_settings({"worker_timeout_s": 0.5, "max_restarts": 0}), toys.Hanging())
     with pytest.raises(SearchError, match=r"no sign .*worker_timeout_s"):
         list(selfplay.play(50))
 

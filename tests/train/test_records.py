@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import resource
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training_cases import CONNECT4, random_record
 
+from hostile_run import put
 from windrow import CheckpointError, make_game
 from windrow.train import GameLog, GameRecord
 
@@ -208,11 +208,6 @@ def test_a_log_that_may_not_grow_is_as_it_was(tmp_path: Path):
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_a_log_that_is_no_file(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "000001.games"
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    else:
-        path.mkdir()
+    put(path, kind)
     with pytest.raises(CheckpointError, match="not a regular file"):
         GameLog.read(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from training_cases import finish, small_run
 
 from windrow import CheckpointError, ConfigError, TrainingError
 from windrow.train import GameLog, TrainConfig, TrainingRun, load_training, read_metrics
-from windrow.train.run import Counters
+from windrow.train.progress import Counters
 
 PROGRAM = Path(__file__).with_name("run_until_killed.py")
 TIMES = {"selfplay_s", "learn_s", "total_s"}
@@ -96,8 +97,8 @@ def test_the_replay_after_a_resume_is_the_replay_before(tmp_path: Path):
     run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=4))
     finish(run)
     again = TrainingRun.resume(tmp_path / "run")
-    assert len(again.replay) == len(run.replay) == 200
-    rng = [torch.from_numpy(one.replay.sample(64, _rng()).policy) for one in (run, again)]
+    assert len(again.strategy.replay) == len(run.strategy.replay) == 200
+    rng = [torch.from_numpy(one.strategy.replay.sample(64, _rng()).policy) for one in (run, again)]
     assert torch.equal(*rng)
     assert again.is_over
     again.close()
@@ -142,7 +143,7 @@ def test_learning_is_bounded_by_what_was_played(tmp_path: Path):
 def test_simulations_rise_during_a_run(tmp_path: Path):
     config = small_run(num_iterations=10, games_per_iteration=4, early_simulations=4, search={"num_simulations": 18})
     run = TrainingRun.create(tmp_path / "run", config)
-    budgets = [run.selfplay.num_simulations for _ in run.iterations()]
+    budgets = [run.strategy.selfplay.num_simulations for _ in run.iterations()]
     run.close()
     assert budgets == [4, 6, 8, 10, 12, 14, 16, 18, 18, 18]
 
@@ -297,3 +298,17 @@ def test_progress_and_summary(tmp_path: Path):
     assert summary["games"] == 48 and summary["iterations"] == 2 and summary["loss"] > 0
     assert asdict(run.counters)["games"] == 48
     run.close()
+
+
+def test_closing_a_run_ends_its_workers(tmp_path: Path):
+    search = {"num_simulations": 4, "engine": {"name": "multiprocess", "num_workers": 2}}
+    run = TrainingRun.create(tmp_path / "run", small_run(num_iterations=1, search=search))
+    list(run.iterations())
+    workers = run.strategy.selfplay.backend.pool.workers
+    processes = [worker.process.pid for worker in workers]
+    assert len(processes) == 2
+    run.close()
+    run.close()
+    for pid in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

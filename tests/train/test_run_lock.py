@@ -30,16 +30,18 @@ for _ in TrainingRun.resume(sys.argv[1]).iterations():
         time.sleep(0.02)
 """
 """Goes on with a run; after its first iteration it waits for a file."""
-TRAIN_ON_TENSORS = TRAIN.replace("TrainingRun", "TensorTraining")
 FORKED = """
 import os, signal, sys, time
 from pathlib import Path
 from windrow.train.run_lock import RunLock
 
 lock = RunLock(Path(sys.argv[1]))
+ready, told = os.pipe()
 child = os.fork()
 if not child:
+    os.write(told, b"x")  # all that happens at a fork has happened
     time.sleep(600)
+os.read(ready, 1)
 print(child, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -55,28 +57,19 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def make_run(folder: Path, engine: str, **changes: Any) -> str:
-    """A new run in `folder`; the program that goes on with it."""
-    if engine == "tensor":
-        from windrow.train import TensorOptions, TensorTraining
-
-        config = small_run(**changes, learner={"batch_size": 32, "precision": "f32"})
-        TensorTraining.create(folder, config, TensorOptions(device="cpu")).close()
-        return TRAIN_ON_TENSORS
-    search = {"num_simulations": 12, "engine": engine, "num_workers": 2 if engine == "multiprocess" else None}
-    run = TrainingRun.create(folder, small_run(**changes, search=search))
-    run.selfplay.close()
-    run.close()
-    return TRAIN
+def make_run(folder: Path, engine: str, **changes: Any) -> None:
+    """A new run in `folder`."""
+    options = {"num_workers": 2} if engine == "multiprocess" else {}
+    search = {"num_simulations": 12, "engine": {"name": engine, **options}}
+    TrainingRun.create(folder, small_run(**changes, search=search)).close()
 
 
-@pytest.mark.parametrize("engine", ["auto", "tensor"])
-def test_a_second_trainer_is_refused_and_the_first_goes_on(tmp_path: Path, engine: str):
+def test_a_second_trainer_is_refused_and_the_first_goes_on(tmp_path: Path):
     folder = tmp_path / "run"
-    program = make_run(folder, engine, num_iterations=4)
-    first = start(program, folder)
+    make_run(folder, "auto", num_iterations=4)
+    first = start(TRAIN, folder)
     wait_for(folder / "checkpoints" / "000001", first)
-    second = start(program, folder)
+    second = start(TRAIN, folder)
     _, err = second.communicate(timeout=300)
     assert second.returncode == 1, err
     assert f"TrainingError: {folder} is in use by process {first.pid} (-c {folder}) since 20" in err
@@ -88,12 +81,12 @@ def test_a_second_trainer_is_refused_and_the_first_goes_on(tmp_path: Path, engin
     assert [line["iteration"] for line in read_metrics(folder)] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("engine", ["auto", "multiprocess"])
-def test_a_killed_trainer_leaves_no_lock(tmp_path: Path, engine: str):
+def test_a_killed_trainer_leaves_no_lock(tmp_path: Path):
+    """Nor do its workers, which die with it."""
     folder = tmp_path / "run"
-    program = make_run(folder, engine, num_iterations=1000)
+    make_run(folder, "multiprocess", num_iterations=1000)
     (folder / "go").touch()
-    trainer = start(program, folder)
+    trainer = start(TRAIN, folder)
     wait_for(folder / "checkpoints" / "000002", trainer)
     trainer.send_signal(signal.SIGKILL)
     trainer.communicate()
@@ -101,7 +94,6 @@ def test_a_killed_trainer_leaves_no_lock(tmp_path: Path, engine: str):
     done = run.counters.iteration
     assert done >= 2
     next(iter(run.iterations()))
-    run.selfplay.close()
     run.close()
     assert [line["iteration"] for line in read_metrics(folder)] == list(range(1, done + 2))
 

@@ -110,7 +110,7 @@ def test_a_game_depends_on_its_number_alone(name: str):
     wide = as_values(list(player(GAMES[name](), num_slots=count, **settings).play(count, refill=False)))
     narrow = as_values(list(player(GAMES[name](), num_slots=2, **settings).play(count, refill=False)))
     assert wide == narrow
-    config = PUCT.replace(pipeline=2, max_batch=3, num_threads=2)
+    config = PUCT.with_settings({"pipeline": 2, "max_batch": 3, "num_threads": 2})
     assert as_values(list(player(GAMES[name](), config, num_slots=5, **settings).play(count, refill=False))) == wide
     later = SelfPlay(
         GAMES[name](), HashEvaluator(3), PUCT, SelfPlayConfig(num_slots=3, **settings), next_game=count - 2
@@ -461,7 +461,7 @@ def test_a_run_learns_saves_and_plays(name: str, options: dict[str, Any], num_va
         state = game.apply(state, action)
     trained.close()
     again = TrainingRun.resume(folder, {"num_iterations": 4}, game=game)
-    assert len(again.replay) > 0
+    assert len(again.strategy.replay) > 0
     finish(again)
     assert load_training(folder, game=game).counters["iteration"] == 4
 

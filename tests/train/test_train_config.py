@@ -11,12 +11,12 @@ import pytest
 from windrow import ConfigError, SearchConfig, UnknownKeyError, make_game
 from windrow.games.registry import game_names
 from windrow.settings import read_file
-from windrow.train import SelfPlayConfig, TrainConfig, config_for, shipped_config, tensor_config_for
-from windrow.train.tensor_config import budgets_of
+from windrow.train import SelfPlayConfig, TrainConfig, config_for, shipped_config
 
 ROOT = Path(__file__).parents[2]
 CONFIGS, EXAMPLES = ROOT / "src" / "windrow" / "train" / "configs", ROOT / "examples"
-SECTIONS = ("game_options", "network", "search", "selfplay", "replay", "learner", "ray")
+ON_A_DEVICE = {"search.engine": "tensor"}
+SECTIONS = ("game_options", "network", "search", "selfplay", "replay", "learner", "device")
 
 
 @pytest.mark.parametrize("game", game_names())
@@ -68,7 +68,7 @@ def setting(settings: dict[str, Any], key: str) -> Any:
 
 def test_a_game_without_a_config_has_the_standard_settings():
     game = make_game(f"{EXAMPLES / 'games' / 'hex.py'}:Hex", size=5)
-    for config in (config_for(game), tensor_config_for(game), TrainConfig.from_dict({"game": game.name})):
+    for config in (config_for(game), config_for(game, ON_A_DEVICE), TrainConfig.from_dict({"game": game.name})):
         assert {key: setting(config.to_dict(), key) for key in STANDARD} == STANDARD
     assert config_for(game, {"game_options.size": 4}).game_options == {"size": 4}
 
@@ -81,8 +81,22 @@ def test_shipped_configs_do_not_depend_on_the_standard_settings(path: Path):
 
 
 def test_early_simulations_of_none_and_0_are_all_of_them():
+    budgets_of = pytest.importorskip("windrow.train.device").budgets_of
     for early, budgets in ((None, [24]), (0, [24]), (100, [24]), (8, [8, 16, 24])):
         assert budgets_of(TrainConfig(early_simulations=early)) == budgets
+
+
+@pytest.mark.parametrize("overrides", [ON_A_DEVICE, {"search": {"engine": "tensor"}}])
+def test_an_engine_that_trains_in_a_way_of_its_own_has_its_own_shipped_configs(overrides: dict[str, Any]):
+    pytest.importorskip("torch")
+    game = make_game("connect4")
+    config = config_for(game, {"device.weight_average": 0.5, **overrides})
+    given = {} if "search" in overrides else read_file(CONFIGS / "device" / "connect4.toml")["search"]
+    assert (config.search.engine_name, config.device.weight_average) == ("tensor", 0.5)
+    assert config.games_per_iteration == read_file(CONFIGS / "device" / "connect4.toml")["games_per_iteration"]
+    assert config.search.replace(**given) == config.search
+    assert TrainConfig.read(CONFIGS / "device" / "connect4.toml").search.engine_name == "tensor"
+    assert config_for(make_game("backgammon"), overrides).game == "backgammon"  # which has none
 
 
 @pytest.mark.parametrize(
@@ -119,7 +133,7 @@ def test_impossible_settings(settings: dict[str, Any], message: str):
             for section in SECTIONS
         ),
         ({"game.size": 9}, "game.size cannot be set: game is 'connect4', and not a table"),
-        ({"search.a.b": 1}, "no setting 'a.b'"),
+        ({"search.a.b": 1}, "no setting 'a'"),
         ({"num_iterations.x": 1}, "num_iterations must be a whole number"),
     ],
 )

@@ -81,8 +81,8 @@ def test_rows_of_a_call() -> None:
 
 def test_settings_make_a_config() -> None:
     for candidate in space(num_positions=16).coarse(free):
-        config = SearchConfig(num_simulations=64).replace(**candidate.settings())
-        assert (config.engine, config.leaves_per_tree) == (candidate.engine, candidate.leaves_per_tree)
+        config = SearchConfig(num_simulations=64).with_settings(candidate.settings())
+        assert (config.engine_name, config.leaves_per_tree) == (candidate.engine, candidate.leaves_per_tree)
 
 
 def test_engines_that_are_chosen_from() -> None:

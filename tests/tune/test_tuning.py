@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 
 import windrow
 from windrow import ConfigError, Search, SearchConfig
+from windrow.engines import EngineOptions
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, TorchEvaluator
 from windrow.nets import ResNet
 from windrow.settings import read_file
@@ -49,7 +50,12 @@ def check(found: Tuning) -> None:
         assert (row.efficiency == 1) == (row.candidate.leaves_per_tree == 1)
         assert 1 <= row.mean_rows <= max(row.candidate.num_trees, 1) * row.candidate.leaves_per_tree
     settings = found.choice.candidate.settings()
-    assert {name: getattr(found.config, name) for name in settings} == settings
+    chosen = {
+        **found.config.values(),
+        **found.config.options_for(EngineOptions).values(),
+        "engine": found.config.engine_name,
+    }
+    assert {name: chosen[name] for name in settings} == settings
 
 
 def test_many_positions(tictactoe: Any, network: Any, price: Price, tmp_path: Path) -> None:
@@ -76,7 +82,7 @@ def test_many_positions(tictactoe: Any, network: Any, price: Price, tmp_path: Pa
         assert SearchConfig.read(path, num_simulations=16, c_puct=2.0) == found.config
         trained = TrainConfig.read(path)
         assert trained.selfplay.num_slots == found.choice.candidate.num_trees
-        assert trained.search.engine == found.choice.candidate.engine
+        assert trained.search.engine_name == found.choice.candidate.engine
     with Search(tictactoe, network, found.config) as search:
         assert search.run(tictactoe.initial_state()).visits.sum() == 16
 

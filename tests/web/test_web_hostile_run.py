@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,6 @@ from hostile_run import EVIL, HONEST, LINES, ODD, UNREADABLE, begin_run, put_ins
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from windrow.web.events import EventFolder, _crc32c, _masked
 from windrow.web.training import RunWatch
 
 
@@ -82,76 +80,6 @@ def test_names_without_end_are_not_sent(tmp_path: Path) -> None:
     assert len(metrics["series"]) == 500 and metrics["notes"] == ["500 of 2000 metrics are shown."]
 
 
-# --- Event files ---------------------------------------------------------------------------------------------------
-
-
-def frame(event: bytes) -> bytes:
-    """An event as its file has it; nothing looks at the last check sum."""
-    length = struct.pack("<Q", len(event))
-    return length + struct.pack("<I", _masked(_crc32c(length))) + event + bytes(4)
-
-
-def field(number: int, content: bytes | int) -> bytes:
-    """A field of a protocol buffer."""
-
-    def varint(value: int) -> bytes:
-        return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
-
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def scalar(tag: bytes, number: float, step: int) -> bytes:
-    value = field(1, tag) + bytes([2 << 3 | 5]) + struct.pack("<f", number)
-    return field(2, step) + field(5, field(1, value))
-
-
-EVENTS = st.one_of(
-    *(st.binary(max_size=60), st.binary(max_size=60).map(frame)),
-    st.integers(0, 2**64 - 1).map(lambda step: frame(field(2, step))),
-    st.builds(
-        lambda tag, number, step: frame(scalar(tag, number, step)),
-        *(st.binary(max_size=9), st.floats(width=32), st.integers(0, 2**70)),
-    ),
-    st.builds(lambda step, log: frame(field(2, step) + field(7, log)), st.integers(0, 9), st.binary(max_size=9)),
-)
-
-
-@given(st.lists(EVENTS, max_size=6))
-def test_no_event_file_breaks_what_a_page_is_told(events: list[bytes]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        run = begin_run(Path(folder) / "run")
-        (run / "tensorboard").mkdir()
-        (run / "tensorboard" / "events.out.tfevents.1").write_bytes(frame(scalar(b"loss", 0.25, 3)) + b"".join(events))
-        watch = RunWatch(run)
-        for points in strictly(json.dumps(watch.describe_metrics()))["series"].values():
-            assert all(0 <= at <= 1e15 and abs(value) <= 1e15 for at, value in points)
-        watch.poll()
-
-
-def test_damaged_event_files_do_not_hide_the_metrics(tmp_path: Path) -> None:
-    folder = begin_run(tmp_path / "run")
-    write_lines(folder, HONEST)
-    events = folder / "tensorboard" / "events.out.tfevents.1"
-    events.parent.mkdir()
-    events.write_bytes(frame(b"\xff") + frame(field(2, 2**63)) + b"x" * 100)
-    metrics = told(folder)["metrics"]
-    assert metrics["source"] == "metrics.jsonl" and metrics["series"]["loss"] == [[1000, 0.4375]]
-    assert any("is damaged" in note for note in metrics["notes"])
-    assert "2 records of the event files could not be read." in metrics["notes"]
-
-
-def test_event_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windrow.web.events._MAX_RECORD", 64)
-    (tmp_path / "events.out.tfevents.1").write_bytes(b"".join(frame(scalar(b"loss", at, at)) for at in range(100)))
-    folder = EventFolder(tmp_path)
-    assert folder.poll() and folder.scalars["loss"] == {at: at for at in range(100)} and folder.notes == []
-    monkeypatch.setattr("windrow.web.events._MAX_FILE", 50)
-    short = EventFolder(tmp_path)
-    assert short.poll() and 0 < len(short.scalars["loss"]) < 100 and "more than" in short.notes[0]
-
-
 # --- Other files ---------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +94,7 @@ def test_pipes_devices_and_folders_are_not_read(tmp_path: Path, kind: str) -> No
         messages = {"run": watch.describe_run(), "metrics": watch.describe_metrics(), "games": watch.describe_games()}
     assert messages["metrics"]["series"] == {} and messages["games"]["newest"] == []
     notes = " ".join([*messages["run"]["notes"], *messages["metrics"]["notes"]])
-    for name in ("metrics.jsonl", "events.out.tfevents.1", "000001.games", "training.json"):
+    for name in ("metrics.jsonl", "000001.games", "training.json"):
         assert name in notes
 
 

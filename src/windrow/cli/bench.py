@@ -13,6 +13,7 @@ from windrow.cli.measure import profile_search
 from windrow.cli.options import GameArgument, JsonOption, NetOption, examples
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
+from windrow.engines import Vectorized
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 from windrow.tune.network import different_positions, network_rate
@@ -64,7 +65,7 @@ def search(
     """Measure the search: without a network, with one, and which share of the network's own throughput is left."""
     rules = parse_game(game)
     states = different_positions(rules, trees)
-    config = SearchConfig(engine="vectorized", num_simulations=sims)
+    config = SearchConfig(engine=Vectorized(), num_simulations=sims)
     chosen = make_evaluator(rules, network_label(net), backend=backend, batch=trees, has_new_network=True)
     with progress_bar("measuring", 2 * repeats) as bar:
         alone: list[Any] = []

@@ -23,11 +23,12 @@ from windrow.cli.options import (
     WorkersOption,
     complete_engine,
     examples,
-    search_config,
+    read_settings,
     with_file,
 )
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
+from windrow.engines import HostOptions, Tensor, Vectorized, option_names, options_class
 from windrow.errors import ConfigError, WindrowError
 from windrow.evaluators.positions import random_positions
 from windrow.games.core_game import CoreGame
@@ -95,22 +96,19 @@ def engines(
 ) -> None:
     """Search the same positions by several engines in turn: trees on the CPU, in processes, as tensors on the GPU."""
     rules = parse_game(game)
-    names = list(dict.fromkeys(engine or ["vectorized", "tensor"]))
-    base = search_config(
-        settings,
-        with_file(config_file, SearchConfig()),
-        num_simulations=sims,
-        leaves_per_tree=leaves,
-        num_threads=threads,
-        num_workers=workers,
-    )
+    names = list(dict.fromkeys(engine or [Vectorized().name, Tensor().name]))
+    base = with_file(config_file, SearchConfig())
+    flags = {"num_simulations": sims, "leaves_per_tree": leaves, "num_threads": threads, "num_workers": workers}
+    given = read_settings(settings, SearchConfig, **flags)
     module = folded_network(rules, net)
     runners: dict[str, Runner] = {}
     with progress_bar("measuring", len(names) * (1 + repeats)) as bar, _closing() as closers:
         for index, name in enumerate(names):
             bar.update(index, note=f"{name}: first search")
             is_on_device = find_engine(name).capabilities.evaluator == "device"
-            config = base if is_on_device else search_config(None, base, engine=name)
+            others = set(option_names()) - set(options_class(name).setting_names())
+            fitting = {key: value for key, value in given.items() if key not in others}
+            config = base.with_settings({**fitting, "engine": name})
             make = _tensor_runner if is_on_device else _host_runner
             try:
                 runners[name] = make(rules, module, config, trees, backend, closers)
@@ -190,7 +188,7 @@ def _host_runner(
     stats = search.run(states, num_simulations=1)[0].stats
     has_all = find_engine(stats.engine).capabilities.batches_trees
     places = stats.num_trees * stats.leaves_per_tree if has_all else stats.leaves_per_tree
-    batch = min(max(1, places // stats.pipeline), config.max_batch or places)
+    batch = min(max(1, places // stats.pipeline), config.options_for(HostOptions).max_batch or places)
     observations = random_positions(game, min(batch, 256)).repeat(batch)
     workers = f"{stats.num_workers} processes" if stats.num_workers else f"{stats.num_threads} threads"
     where = f"CPU, {workers}, {evaluator.backend}, {stats.pipeline} batches of {batch} out"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from windrow.engines import option_names
+
 FOREIGN: dict[str, str] = {
     # how much
     "--mcts-sims": "--sims",
@@ -104,7 +106,9 @@ def explain_option(option: str, known: Sequence[str], command: str) -> str | Non
     if meant in SETTINGS and meant not in known and "--set" in known:
         meant = f"--set {SETTINGS[meant]}="
     if command.endswith(" train") and meant.endswith("=") and "." not in meant:
-        meant = meant.replace("--set ", "--set search.")  # a training run's settings have sections
+        # The settings of a training run have sections.
+        is_option = meant.removeprefix("--set ").removesuffix("=") in option_names()
+        meant = meant.replace("--set ", "--set search.engine." if is_option else "--set search.")
     if meant.startswith("windrow ") or meant.partition(" ")[0] in known:
         return f"{flag}: windrow says {meant}" + ("..." if meant.endswith("=") else "")
     return f"{flag}: windrow says {meant}, but '{command}' has no such option"

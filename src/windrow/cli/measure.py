@@ -10,6 +10,7 @@ import numpy as np
 
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import HostOptions
 from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import GameAware, StateEvaluator, count_rows, version_of
 from windrow.games.core_game import CoreGame, State
@@ -171,7 +172,7 @@ def profile_search(
         has_all_trees = find_engine(stats.engine).capabilities.batches_trees
         places = stats.num_trees * stats.leaves_per_tree if has_all_trees else stats.leaves_per_tree
         places = max(1, -(-places // stats.pipeline))
-        places = min(places, config.max_batch or places)
+        places = min(places, config.options_for(HostOptions).max_batch or places)
         if not is_network:
             return Profile(search.run(list(states))[0].stats, tuple(recorder.rows), places, None, None)
         # The network alone right before and right after, so that what slows the machine slows both.

@@ -11,11 +11,12 @@ import typer
 from windrow.cli.output import reserve_stdout
 from windrow.config import SearchConfig
 from windrow.engine_registry import engine_names
+from windrow.engines import option_names
 from windrow.errors import UnknownKeyError
 from windrow.games.registry import game_names
 from windrow.play.players import PLAYER_KINDS
 from windrow.play.specs import parse_settings
-from windrow.settings import Settings, read_section
+from windrow.settings import Settings, read_file, read_section
 from windrow.spelling import explain_unknown
 
 
@@ -54,7 +55,7 @@ def complete_engine(incomplete: str) -> list[str]:
 
 def complete_setting(incomplete: str) -> list[str]:
     """Keys of a search config."""
-    return [f"{key}=" for key in SearchConfig.setting_names() if key.startswith(incomplete)]
+    return [f"{key}=" for key in (*SearchConfig.setting_names(), *option_names()) if key.startswith(incomplete)]
 
 
 def _paths(incomplete: str) -> Iterator[str]:
@@ -119,7 +120,7 @@ SimsOption: TypeAlias = Annotated[
     int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")
 ]
 CPuctOption: TypeAlias = Annotated[
-    float | None, typer.Option("--c-puct", help="Weight of the prior and of doubt.", rich_help_panel="Search")
+    float | None, typer.Option("--c-puct", help="Exploration constant.", rich_help_panel="Search")
 ]
 LeavesOption: TypeAlias = Annotated[
     int | None,
@@ -204,6 +205,8 @@ def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags
     """
     settings = parse_settings(pairs or ())
     known = [name for config in configs for name in config.setting_names()]
+    if SearchConfig in configs:  # the options of its engine stand beside its own settings
+        known += option_names()
     for key in settings:
         if key not in known:
             raise UnknownKeyError(f"--set {key}: no such setting. {explain_unknown(key, known, what='settings')}")
@@ -212,7 +215,7 @@ def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags
 
 def search_config(pairs: Iterable[str] | None, defaults: SearchConfig | None = None, **flags: Any) -> SearchConfig:
     """A search config from `--set` and flags; what neither says is the default."""
-    return (defaults or SearchConfig()).replace(**read_settings(pairs, SearchConfig, **flags))
+    return (defaults or SearchConfig()).with_settings(read_settings(pairs, SearchConfig, **flags))
 
 
 def with_file(path: Path | None, defaults: SearchConfig) -> SearchConfig:
@@ -224,9 +227,14 @@ def file_settings(path: Path | None, section: str, config: type[Settings]) -> di
     """What a config file says about one of its sections; nothing without a file."""
     if path is None:
         return {}
+    from windrow.train.config import TrainConfig
+
+    for key in read_file(path):  # others have what only training reads
+        if key not in (sections := TrainConfig.setting_names()):
+            hint = explain_unknown(key, sections, what="sections and settings")
+            raise UnknownKeyError(f"{path}: there is no section or setting {key!r}. {hint}")
     found, known = read_section(path, section), config.setting_names()
     for key in found:
         if key not in known:
-            hint = explain_unknown(key, known, what="settings")
-            raise UnknownKeyError(f"{path}: in [{section}]: there is no setting {key!r}. {hint}")
+            raise UnknownKeyError(f"{path}: in [{section}]: {config.explain_key(key, found)}")
     return found

@@ -29,11 +29,12 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
+from windrow.engines import HostOptions
 from windrow.errors import ConfigError
 from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchStats
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 from windrow.tune.network import different_positions
 
 _BAR_WIDTH = 30
@@ -84,7 +85,7 @@ def profile(
         num_threads=threads,
         num_workers=workers,
     )
-    able = find_engine(config.engine).capabilities
+    able = engine_class(config).capabilities
     if able.evaluator == "device":
         raise ConfigError(
             "on the device tree and network are one graph, with no stages to time: windrow bench engines --engine "
@@ -92,7 +93,14 @@ def profile(
         )
     batch = trees * (config.leaves_per_tree or 1)
     if able.evaluator == "actors":
-        maker = EvaluatorMaker(rules, evaluator, seed, backend, batch=config.max_batch or batch, has_new_network=True)
+        maker = EvaluatorMaker(
+            rules,
+            evaluator,
+            seed,
+            backend,
+            batch=config.options_for(HostOptions).max_batch or batch,
+            has_new_network=True,
+        )
         _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
         return
     with stderr().status("loading"):

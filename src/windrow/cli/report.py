@@ -32,11 +32,11 @@ def report(
     is_opened: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's report, one HTML page: strength, losses and speed over time, openings, games, settings.
+    """Write the page of windrow watch as one file: strength, losses and speed, openings, games, settings.
 
     What the run does not have yet, or what is damaged in it, the page says in words.
     """
-    from windrow.train.report import write_report
+    from windrow.web.report import write_report
 
     path = write_report(run, out, game=None if game is None else parse_game(game))
     if as_json:

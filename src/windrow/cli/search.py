@@ -34,7 +34,7 @@ from windrow.config import SearchConfig
 from windrow.games.chance import pass_chance
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 
 _MAX_LINE = 12
 """Moves of a line that are printed; JSON has all."""
@@ -102,14 +102,14 @@ def search(
         num_workers=workers,
         seed=seed,
     )
-    if find_engine(config.engine).capabilities.evaluator == "actors":
+    if engine_class(config).capabilities.evaluator == "actors":
         maker = EvaluatorMaker(
             rules, evaluator, seed, backend, batch=config.leaves_per_tree or 8, has_new_network=False
         )
         chosen = NamedEvaluator(maker, evaluator, is_network=True)
     else:
         batch = config.leaves_per_tree or 8
-        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine)
+        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine_name)
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

@@ -28,7 +28,7 @@ from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +74,6 @@ def selfplay(
 
     After Ctrl-C the figures so far are printed.
     """
-    from windrow.train.ray_config import RayConfig
     from windrow.train.records import GameLog
     from windrow.train.selfplay import SelfPlay, SelfPlayConfig
 
@@ -83,7 +82,6 @@ def selfplay(
         settings,
         SearchConfig,
         SelfPlayConfig,
-        RayConfig,
         num_simulations=sims,
         num_slots=slots,
         engine=engine,
@@ -97,15 +95,12 @@ def selfplay(
         for name, kind in (("search", SearchConfig), ("selfplay", SelfPlayConfig))
     ]
     given = {**of_file[0], **of_file[1], **given}
-    ray_config = RayConfig(**{key: given.pop(key) for key in RayConfig.setting_names() if key in given})
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {"gumbel_scale": 1.0} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
-    settings_of_search: dict[str, Any] = {"num_simulations": 64, **noise, **given}
-    search = SearchConfig(**settings_of_search)
-    is_elsewhere = find_engine(search.engine).capabilities.evaluator == "actors"
-    make, cluster = (_make_portable, ray_config) if is_elsewhere else (make_evaluator, None)
+    search = SearchConfig(num_simulations=64).with_settings({**noise, **given})
+    make = _make_portable if engine_class(search).capabilities.evaluator == "actors" else make_evaluator
     named = make(rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True)
-    player = SelfPlay(rules, named.evaluator, search, play_config, ray=cluster)
+    player = SelfPlay(rules, named.evaluator, search, play_config)
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
     try:

@@ -1,7 +1,7 @@
 """`windrow bench suite` and its like: the reference benchmark, whose programs are in bench/.
 
-They are scripts, run one by one in processes of their own, and none of them is imported here. A checkout has them in
-bench/; a wheel has the same files as data.
+They are scripts, run one by one in processes of their own, and none of them is imported here. The repository and the
+sdist have them; an installed wheel does not.
 """
 
 from __future__ import annotations
@@ -106,15 +106,15 @@ def compare(
 
 
 def programs() -> Path:
-    """The folder of the benchmarks: bench/ of a checkout, or its copy in a wheel."""
-    package = Path(__file__).parent.parent
-    for folder in (package / "_bench", package.parent.parent / "bench"):
-        if (folder / "suite.py").is_file():
-            return folder
-    raise WindrowError(
-        "this installation has no benchmarks: clone the repository, and run windrow bench suite from an editable "
-        "install of it, or python bench/suite.py"
-    )
+    """The folder of the benchmarks: bench/ of the checkout from which windrow is installed editable."""
+    folder = Path(__file__).parents[3] / "bench"
+    if not (folder / "suite.py").is_file():
+        raise WindrowError(
+            "the reference benchmark is in bench/ of windrow's repository and not in the installed package: clone the "
+            "repository, and run python bench/suite.py or python bench/compare.py there. windrow bench search, "
+            "backends and engines measure this installation"
+        )
+    return folder
 
 
 def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "") -> int:

@@ -18,6 +18,7 @@ from windrow.cli.training_display import TrainingDisplay
 from windrow.errors import ConfigError, TrainingError
 from windrow.games.registry import game_names, make_game
 from windrow.play.specs import parse_game, parse_settings
+from windrow.search.engines import engine_class
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -97,8 +98,6 @@ def train(
     """
     if config is None and resume is None:
         raise ConfigError("name a game or a config to begin, or --resume a run to go on")
-    from windrow.train import is_tensor_run
-
     flags = {
         "num_iterations": iterations,
         "time_limit_s": None if time is None else parse_duration(time),
@@ -111,9 +110,9 @@ def train(
         "backend": backend,
         "num_threads": threads,
         "search.engine": engine,
-        "search.num_workers": workers,
-        "ray.num_actors": actors,
-        "ray.address": address,
+        "search.engine.num_workers": workers,
+        "search.engine.num_actors": actors,
+        "search.engine.address": address,
         "seed": seed,
         "deterministic": deterministic,
     }
@@ -125,10 +124,9 @@ def train(
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         training = _open(config, run, resume, overrides)
-        if is_tensor_run(training.folder):
-            stack.enter_context(quiet_compiler())
-        stack.callback(training.selfplay.close)
         stack.callback(training.close)
+        if engine_class(training.config.search).capabilities.is_compiled:
+            stack.enter_context(quiet_compiler())
         if training.is_over and not as_json:
             stderr().print(f"this run is at its end; to go on: {_more(training)}", markup=False)
         with TrainingDisplay(training, is_quiet=as_json) as display:
@@ -162,44 +160,20 @@ def _of_file(path: Path | None) -> dict[str, Any]:
 
 
 def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
-    from windrow.train import (
-        TensorOptions,
-        TensorTraining,
-        TrainConfig,
-        TrainingRun,
-        config_for,
-        is_tensor_run,
-        tensor_config_for,
-    )
+    from windrow.train import TrainConfig, TrainingRun, config_for
 
-    # The tensor engine is a run of its own, whose searches are not those of a SearchConfig's engines.
-    is_tensor = overrides.get("search.engine") == "tensor" if resume is None else is_tensor_run(resume)
-    options = {key.removeprefix("tensor."): value for key, value in overrides.items() if key.startswith("tensor.")}
-    if options and not is_tensor:
-        raise ConfigError(f"tensor.{next(iter(options))} is a setting of --engine tensor: add that, or leave it out")
-    overrides = {key: value for key, value in overrides.items() if not key.startswith("tensor.")}
-    if overrides.get("search.engine") == "tensor":
-        del overrides["search.engine"]
+    is_file = config is not None and config.endswith((".toml", ".json"))
     if resume is not None:
         if run is not None and run != resume:
             raise ConfigError("--resume names the folder of the run: leave --run out")
-        if config is not None and config.endswith((".toml", ".json")):
+        if is_file:
             raise ConfigError(f"a run has its own config: leave {config} out, and change settings by flags or --set")
-        game = None if config is None else parse_game(config)
-        if is_tensor:
-            return TensorTraining.resume(resume, overrides, options, game=game)
-        return TrainingRun.resume(resume, overrides, game=game)
+        return TrainingRun.resume(resume, overrides, game=None if config is None else parse_game(config))
     assert config is not None
-    if config.endswith((".toml", ".json")):
-        made = TrainConfig.read(config, overrides)
-    else:
-        made = (tensor_config_for if is_tensor else config_for)(parse_game(config), overrides)
+    made = TrainConfig.read(config, overrides) if is_file else config_for(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
-    folder = run if run is not None else free_folder(Path("runs") / _folder_name(made.game))
-    if is_tensor:
-        return TensorTraining.create(folder, made, TensorOptions(**options))
-    return TrainingRun.create(folder, made)
+    return TrainingRun.create(run or free_folder(Path("runs") / _folder_name(made.game)), made)
 
 
 def _folder_name(game: str) -> str:
@@ -235,9 +209,8 @@ def _more(training: Any) -> str:
     game, config = training.game, training.config
     named = [] if game.name in game_names() else [_spell(game)]
     command = " ".join(["windrow train", *named, f"--resume {training.folder}"])
-    sibling = getattr(getattr(training, "options", None), "game", None)
-    if sibling is not None:
-        command += f" --set tensor.game={sibling}"
+    for name, value in config.search.engine.foreign_code().items():
+        command += f" --set search.engine.{name}={value}"
     if not training.is_over:
         return command
     if config.num_iterations is not None and training.counters.iteration >= config.num_iterations:
@@ -281,6 +254,11 @@ def _explain_no_steps(training: Any) -> str:
         reason = (
             f"the run ended when {positions:,} of the {config.min_positions:,} positions were recorded that learning "
             "begins with. Give it more time, or lower min_positions"
+        )
+    elif (samples := positions * config.samples_per_position) < (batch_size := config.learner.batch_size):
+        reason = (
+            f"{positions:,} recorded positions allow {samples:,.0f} samples (samples_per_position), less than a batch "
+            f"of {batch_size:,}. Give it more time, or lower learner.batch_size"
         )
     else:
         reason = (

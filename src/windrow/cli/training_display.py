@@ -61,7 +61,7 @@ class TrainingDisplay:
                 f"{config.selfplay.num_slots} games at once; run {self._run.folder}",
                 markup=False,
             )
-            self._console.print(_in_short(self._run.evaluator.choice), style="dim", markup=False)
+            self._console.print(_in_short(self._run.strategy.choice), style="dim", markup=False)
             if counters.iteration:
                 self._console.print(f"goes on after iteration {counters.iteration}, {counters.games:,} games")
         self._progress.start()

@@ -88,7 +88,9 @@ def tune_command(
     rules = parse_game(game)
     known = Price.read(price)
     default = _ONE_SIMULATIONS if positions == 1 else _MANY_SIMULATIONS
-    config = search_config(settings, SearchConfig(num_simulations=default), num_simulations=sims)
+    # Options such as num_actors belong to one engine.
+    only = engine[0] if engine is not None and len(engine) == 1 else None
+    config = search_config(settings, SearchConfig(num_simulations=default), num_simulations=sims, engine=only)
     # Python, PyTorch and the end of it all take their share.
     seconds = max(0.93 * parse_duration(time) - 2.0, 1.0)
     path = None

@@ -32,9 +32,9 @@ def watch(
     is_opened: OpenOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Follow a run on a page: strength, losses and speed as they come, and its games to click through.
+    """Follow a run on a page: strength, losses and speed as they come, openings, games to click through, settings.
 
-    It reads the event files that TensorBoard reads, and is served to this machine alone, until Ctrl-C.
+    The page reads metrics.jsonl and the logs of games. It is served to this machine alone, until Ctrl-C.
     """
     from windrow.web.training import RunWatch
 

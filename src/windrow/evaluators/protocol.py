@@ -183,3 +183,10 @@ def select_rows(observations: Observations, rows: npt.NDArray[np.intp]) -> Obser
     if isinstance(observations, Mapping):
         return {name: part[rows] for name, part in observations.items()}
     return observations[rows]
+
+
+class Halted(BaseException):
+    """Raised out of an evaluator when its caller no longer wants any answer.
+
+    It is not an `Exception`, just as an interrupt is not: the evaluator has not failed.
+    """

@@ -205,9 +205,9 @@ class OpenSpielGame:
         return False
 
 
-def random_states(game: Any, num_games: int, max_plies: int, *, seed: int = 0) -> Iterator[Any]:
+def random_states(game: Any, num_games: int, max_plies: int) -> Iterator[Any]:
     """The positions of random games of OpenSpiel's, one after another in one state, which changes."""
-    draw = random.Random(seed)
+    draw = random.Random(0)
     for _ in range(num_games):
         state = game.new_initial_state()
         for _ in range(max_plies):

@@ -86,12 +86,11 @@ class Channel:
         """The client's, by slot: the rows of a question that is out, and who waits for the answer, if anybody does."""
 
     @classmethod
-    def create(cls, facts: ChannelFacts, num_rows: int, *, num_slots: int = MAX_SLOTS) -> Channel:
+    def create(cls, facts: ChannelFacts, num_rows: int) -> Channel:
         """A new channel with room for `num_rows` rows in all its blocks together."""
-        num_blocks = num_slots
-        num_bytes = _FLOATS_AT + num_rows * facts.row_floats * 4 + 3 * num_blocks * _ALIGNMENT
+        num_bytes = _FLOATS_AT + num_rows * facts.row_floats * 4 + 3 * MAX_SLOTS * _ALIGNMENT
         memory = SharedMemory.create(num_bytes)
-        memory.words(0, 1)[NUM_SLOTS] = num_slots
+        memory.words(0, 1)[NUM_SLOTS] = MAX_SLOTS
         return cls(facts, memory, Doorbell.create(), Doorbell.create(one_by_one=True))
 
     @classmethod

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import EvaluatorError
-from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows, flatten_rows
+from windrow.evaluators.protocol import Evaluation, Evaluator, Halted, Observations, count_rows, flatten_rows
 from windrow.inference.channel import (
     ANSWERED,
     BUSY_SINCE,
@@ -39,7 +39,6 @@ from windrow.inference.channel import (
     VERSIONS,
     Channel,
 )
-from windrow.inference.halting import Halted
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

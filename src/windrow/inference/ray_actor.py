@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import EvaluatorError, GameError
+from windrow.evaluators.port import EvaluatorPort, ObservationBuffer
 from windrow.games.core_game import CoreGame
 from windrow.games.python_game import as_core_game
 from windrow.inference.policy import BatchingPolicy
-from windrow.inference.port import EvaluatorPort, ObservationBuffer
 from windrow.inference.ray_cluster import load_ray
 from windrow.inference.ray_metrics import ActorMetrics
 from windrow.inference.ray_stats import ActorStats

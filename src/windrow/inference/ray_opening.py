@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from windrow.config import SearchConfig
+from windrow.engines import Ray
 from windrow.errors import ConfigError
 from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
 from windrow.inference.policy import BatchingPolicy
@@ -43,45 +43,48 @@ class _TorchMaker:
         return TorchEvaluator(self.module.eval(), "auto", self.dtype)
 
 
-def open_client(game: Any, evaluator: object, config: SearchConfig) -> tuple[RayEvaluator, InferenceFleet | None]:
+def open_client(game: Any, evaluator: object, options: Ray) -> tuple[RayEvaluator, InferenceFleet | None]:
     """A client for a search, and the fleet that was started for it and ends with it.
 
     Args:
         game: whose positions are evaluated.
         evaluator: a fleet or a client of one; or an evaluator, a PyTorch module, or a function that makes an evaluator:
-            then `config.num_actors` actors are started, each with one of its own.
-        config: of the search.
+            then `options.num_actors` actors are started, each with one of its own.
+        options: of the engine.
     """
     if isinstance(evaluator, RayEvaluator):
         return evaluator, None
     if isinstance(evaluator, InferenceFleet):
         return evaluator.client(), None
     make = as_maker(evaluator)
-    connect(config.ray_address)
-    num_cpus, num_threads = _share(config.num_actors)
-    num_passes = _passes_at_once(make, config, num_threads)
+    if options.num_actors == 0:
+        raise ConfigError("a search asks inference actors: set num_actors to 1 or more")
+    connect(options.address)
+    num_cpus, num_threads = _share(options.num_actors)
+    num_passes = _passes_at_once(make, options, num_threads)
     fleet = InferenceFleet(
         game,
         make,
-        num_actors=config.num_actors,
-        num_gpus=config.gpus_per_actor,
-        num_cpus=num_cpus,
+        num_actors=options.num_actors,
+        num_gpus=options.gpus_per_actor,
+        num_cpus=num_cpus if options.cpus_per_actor is None else options.cpus_per_actor,
         num_threads=num_threads // num_passes,
+        start_timeout_s=options.start_timeout_s,
         policy=BatchingPolicy(
-            max_batch=config.max_batch, max_wait_ms=config.max_wait_ms, max_inflight_batches=num_passes
+            max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_inflight_batches=num_passes
         ),
     )
     return fleet.client(), fleet
 
 
-def _passes_at_once(make: Callable[[], object], config: SearchConfig, num_threads: int) -> int:
+def _passes_at_once(make: Callable[[], object], options: Ray, num_threads: int) -> int:
     """Batches that an actor's evaluator has at once: two where PyTorch runs on the CPU, each on half of the threads.
 
     The threads of one pass wait for each other at every layer, and so all of them for the one whose core has just
     carried a message. Two passes do not wait for each other. Of other evaluators it is not known whether two threads
     may call them.
     """
-    return 2 if isinstance(make, _TorchMaker) and not config.gpus_per_actor and num_threads > 1 else 1
+    return 2 if isinstance(make, _TorchMaker) and not options.gpus_per_actor and num_threads > 1 else 1
 
 
 def as_maker(evaluator: object) -> Callable[[], object]:

@@ -6,7 +6,7 @@
     with server:                                # answers on a thread of its own
         logits, values = client.evaluate(observations)
 
-Whoever has a loop already calls `turn` in it instead, and may have it watch other descriptors too.
+A program with a loop of its own calls `turn` in it instead, and may have it watch other descriptors too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf
 from time import monotonic_ns
 from types import TracebackType
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import ConfigError, EvaluatorError, SearchError
+from windrow.evaluators.port import EvaluatorPort, ObservationBuffer
 from windrow.games.python_game import as_core_game
 from windrow.inference.channel import (
     ANSWERED,
@@ -33,17 +33,12 @@ from windrow.inference.channel import (
     FAILED,
     FREE,
     HALT,
-    IS_WORKING,
     LOGITS,
     MAX_MODELS,
-    MODEL,
-    NUM_PLACES,
     NUM_POSTED,
-    NUM_ROWS,
     NUMBER,
     OBSERVATIONS,
     POSTED,
-    POSTED_NS,
     SENT_NS,
     STATE,
     TRANSPORT_NS,
@@ -56,7 +51,7 @@ from windrow.inference.channel import (
 from windrow.inference.client import InferenceClient
 from windrow.inference.doorbell import Doorbell
 from windrow.inference.policy import BatchingPolicy
-from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket
+from windrow.inference.requests import Batch, Request, RequestQueue, ServedClient
 from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.watching import Watcher
 
@@ -65,41 +60,6 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 _MIN_BUFFER_ROWS = 64
 _CALL_MEMORY = 0.9
 """Share of the past in what a call is thought to take."""
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    client: _Client
-    slot: int
-    model: int
-    num_rows: int
-    num_places: int
-    posted_ns: int
-
-
-@dataclass(slots=True, eq=False)
-class _Batch:
-    requests: list[_Request]
-    num_rows: int
-    model: int
-    version: int
-    sent_ns: int
-    buffer: ObservationBuffer | None
-    ticket: Ticket
-
-
-class _Client:
-    """The server's books about one channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.num_seen = 0
-        self.num_waiting = 0
-        self.stats = ClientStats()
-
-    @property
-    def is_working(self) -> bool:
-        return bool(self.channel.header[IS_WORKING])
 
 
 class InferenceServer:
@@ -141,10 +101,9 @@ class InferenceServer:
             models=tuple(by_name),
         )
         self._depth = self.policy.max_inflight_batches or max((port.pipeline for port in self._ports), default=1)
-        self._clients: dict[Channel, _Client] = {}
-        self._waiting: deque[_Request] = deque()
-        self._num_waiting_rows = 0
-        self._out: deque[_Batch] = deque()
+        self._clients: dict[Channel, ServedClient] = {}
+        self._waiting = RequestQueue()
+        self._out: deque[Batch] = deque()
         self._buffers: list[list[ObservationBuffer]] = [[] for _ in self._ports]
         self._call_s = [inf for _ in self._ports]
         self._watcher = Watcher()
@@ -163,8 +122,8 @@ class InferenceServer:
         channel = Channel.create(self.facts, 3 * num_rows)
         for model, port in enumerate(self._ports):
             channel.header[VERSIONS + model] = port.version
-        client = self._clients[channel] = _Client(channel)
-        self.watch(channel.requests.fileno(), lambda: self._hear(client))
+        client = self._clients[channel] = ServedClient(channel)
+        self.watch(channel.requests.fileno(), lambda: self._take_posted(client))
         return channel
 
     def connect(self, num_rows: int, model: str | None = None) -> InferenceClient:
@@ -276,16 +235,16 @@ class InferenceServer:
                     continue
             for request in batch.requests:
                 self._answer(request, CANCELLED)
-            self._give_back(batch)
+            self._keep_buffer(batch)
         for client in clients:
-            self._hear(client, block=False)
+            self._take_posted(client, block=False)
             self._drop(client)
             for words in client.channel.slots:
                 if words[STATE] == POSTED:  # lost by an interrupt, between two lines of this file
                     words[STATE] = CANCELLED
                 if words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
                     client.channel.answers.ring()
-        self._num_waiting_rows = sum(request.num_rows for request in self._waiting)
+        self._waiting.recount()
 
     def resume(self, channels: list[Channel]) -> None:
         """Answer these clients again."""
@@ -303,19 +262,18 @@ class InferenceServer:
                     continue
         self._out.clear()
         self._waiting.clear()
-        self._num_waiting_rows = 0
         for client in self._clients.values():
             client.num_waiting = 0
             slots = client.channel.slots
             for number in range(max(0, client.num_seen - len(slots)), client.num_seen):
                 words = slots[number % len(slots)]
                 if words[NUMBER] != number:
-                    continue  # it was answered, and the slot has a question that has not been heard yet
+                    continue  # it was answered, and the slot has a question that has not been taken yet
                 if words[STATE] == POSTED:
-                    self._queue(client, number % len(slots))
+                    self._waiting.add(client, number % len(slots))
                 elif words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
                     client.channel.answers.ring()
-            self._hear(client, block=False)
+            self._take_posted(client, block=False)
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
@@ -338,7 +296,7 @@ class InferenceServer:
             self.unwatch(closing.fileno())
             self.halt(list(self._clients))
 
-    def _hear(self, client: _Client, *, block: bool = True) -> None:
+    def _take_posted(self, client: ServedClient, *, block: bool = True) -> None:
         """Take the requests that a client has posted."""
         channel = client.channel
         if block:
@@ -348,18 +306,10 @@ class InferenceServer:
             slot = client.num_seen % len(channel.slots)
             client.num_seen += 1
             if not channel.header[HALT]:
-                self._queue(client, slot)
+                self._waiting.add(client, slot)
             elif channel.slots[slot][STATE] == POSTED:  # else `halt` has been quicker
                 channel.slots[slot][STATE] = CANCELLED
                 channel.answers.ring()
-
-    def _queue(self, client: _Client, slot: int) -> None:
-        """Have a request wait for its batch."""
-        words = client.channel.slots[slot]
-        request = _Request(client, slot, words[MODEL], words[NUM_ROWS], words[NUM_PLACES], words[POSTED_NS])
-        client.num_waiting += 1
-        self._waiting.append(request)
-        self._num_waiting_rows += request.num_rows
 
     def _patience(self) -> float:
         """Seconds until a batch should be sent."""
@@ -367,27 +317,27 @@ class InferenceServer:
             return inf
         working = [client for client in self._clients.values() if client.num_waiting or client.is_working]
         return self.policy.patience_s(
-            num_rows=self._num_waiting_rows,
-            waited_s=(monotonic_ns() - self._waiting[0].posted_ns) * 1e-9,
+            num_rows=self._waiting.num_rows,
+            waited_s=(monotonic_ns() - self._waiting.oldest.posted_ns) * 1e-9,
             num_clients=len(working),
             num_waiting=sum(client.num_waiting > 0 for client in working),
-            call_s=self._call_s[self._waiting[0].model],
+            call_s=self._call_s[self._waiting.oldest.model],
         )
 
     def _send(self) -> None:
         """Hand the oldest requests of one model to its evaluator."""
         start = monotonic_ns()
-        stats, model = self.stats, self._waiting[0].model
-        taken, num_rows = self._take(model)
-        stats.queued_rows += num_rows + self._num_waiting_rows
-        stats.max_queued_rows = max(stats.max_queued_rows, num_rows + self._num_waiting_rows)
+        stats, model = self.stats, self._waiting.oldest.model
+        taken, num_rows = self._waiting.take(model, self.policy.max_batch or 2**62)
+        stats.queued_rows += num_rows + self._waiting.num_rows
+        stats.max_queued_rows = max(stats.max_queued_rows, num_rows + self._waiting.num_rows)
         port = self._ports[model]
         observations, buffer = self._gather(port, taken, num_rows, self._buffers[model])
         sent = monotonic_ns()
         stats.copy_s += (sent - start) * 1e-9
         for request in taken:
             request.client.stats.transport_s += (sent - start) * 1e-9 * request.num_rows / num_rows
-        batch = _Batch(taken, num_rows, model, port.version, sent, buffer, [])
+        batch = Batch(taken, num_rows, model, port.version, sent, buffer, [])
         try:
             batch.ticket = port.submit_rows(observations, num_rows)
         except BaseException as error:
@@ -395,35 +345,17 @@ class InferenceServer:
             raise
         self._out.append(batch)
 
-    def _take(self, model: int) -> tuple[list[_Request], int]:
-        """Requests of one model, oldest first, as many as fit into a batch; at least one."""
-        max_batch = self.policy.max_batch or 2**62
-        taken: list[_Request] = []
-        left: deque[_Request] = deque()
-        num_rows = 0
-        while self._waiting:
-            request = self._waiting.popleft()
-            if request.model == model and (not taken or num_rows + request.num_rows <= max_batch):
-                taken.append(request)
-                num_rows += request.num_rows
-                request.client.num_waiting -= 1
-            else:
-                left.append(request)
-        self._waiting = left
-        self._num_waiting_rows -= num_rows
-        return taken, num_rows
-
     def _gather(
-        self, port: EvaluatorPort, taken: list[_Request], num_rows: int, buffers: list[ObservationBuffer]
+        self, port: EvaluatorPort, taken: list[Request], num_rows: int, buffers: list[ObservationBuffer]
     ) -> tuple[Any, ObservationBuffer | None]:
         """The observations of some requests as one batch, and the buffer they were copied to, if they were."""
         if len(taken) == 1 and port.reads_plain_memory:
             rows = self._rows(taken[0])
 
-            def lie_there(shape: tuple[int, ...]) -> FloatArray:
+            def in_place(shape: tuple[int, ...]) -> FloatArray:
                 return rows
 
-            return ObservationBuffer(self._shapes, num_rows, lie_there).first(num_rows), None
+            return ObservationBuffer(self._shapes, num_rows, in_place).first(num_rows), None
         buffer = buffers.pop() if buffers else None
         if buffer is None or len(buffer.rows) < num_rows:
             capacity = max(_MIN_BUFFER_ROWS, 1 << (num_rows - 1).bit_length())
@@ -435,7 +367,7 @@ class InferenceServer:
                 first += request.num_rows
         return buffer.first(num_rows), buffer
 
-    def _rows(self, request: _Request) -> FloatArray:
+    def _rows(self, request: Request) -> FloatArray:
         channel = request.client.channel
         offset = channel.slots[request.slot][OBSERVATIONS]
         return channel.memory.floats(offset, (request.num_rows, self.facts.num_floats))
@@ -471,10 +403,10 @@ class InferenceServer:
             of_client.wait_s += wait_s
             of_client.inference_s += inference_s
             first = last
-        self._give_back(batch)
+        self._keep_buffer(batch)
         stats.copy_s += (monotonic_ns() - done) * 1e-9
 
-    def _write(self, request: _Request, batch: _Batch, logits: FloatArray, values: FloatArray, done: int) -> None:
+    def _write(self, request: Request, batch: Batch, logits: FloatArray, values: FloatArray, done: int) -> None:
         channel = request.client.channel
         if not channel.is_open:
             return
@@ -487,14 +419,14 @@ class InferenceServer:
         request.client.stats.transport_s += (monotonic_ns() - done) * 1e-9
         self._answer(request, ANSWERED)
 
-    def _answer(self, request: _Request, state: int) -> None:
+    def _answer(self, request: Request, state: int) -> None:
         """Say that a request has its answer, or none."""
         channel = request.client.channel
         if channel.is_open:
             channel.slots[request.slot][STATE] = state
             channel.answers.ring()
 
-    def _fail(self, batch: _Batch, error: BaseException) -> None:
+    def _fail(self, batch: Batch, error: BaseException) -> None:
         """Tell the clients that their evaluator raised. After an interrupt they wait on, for `recover` or `halt`."""
         if isinstance(error, Exception):
             text = str(error) if isinstance(error, EvaluatorError) else f"{type(error).__name__}: {error}"
@@ -503,14 +435,14 @@ class InferenceServer:
                 self._answer(request, FAILED)
         # The evaluator may not be done with the buffer: it is not used again.
 
-    def _give_back(self, batch: _Batch) -> None:
+    def _keep_buffer(self, batch: Batch) -> None:
+        """Keep a batch's buffer for a later one."""
         if batch.buffer is not None:
             self._buffers[batch.model].append(batch.buffer)
 
-    def _drop(self, client: _Client) -> None:
+    def _drop(self, client: ServedClient) -> None:
         """Cancel what a client has waiting."""
-        for request in [request for request in self._waiting if request.client is client]:
+        for request in self._waiting.of_client(client):
             self._waiting.remove(request)
-            self._num_waiting_rows -= request.num_rows
             self._answer(request, CANCELLED)
         client.num_waiting = 0

@@ -33,6 +33,7 @@ _BOOT = (
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _MAX_TAIL = 4000
 _SEND_TIMEOUT_S = 60.0
+_DEATH_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,10 @@ class WorkerProcess:
         code = self._popen.poll()
         return None if code is None else self._describe(code)
 
-    def wait_for_death(self, timeout_s: float = 2.0) -> Death:
+    def wait_for_death(self) -> Death:
         """The same once it has hung up: it is about to end, or is made to."""
         try:
-            code: int | None = self._popen.wait(timeout_s)
+            code: int | None = self._popen.wait(_DEATH_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill()
             code = None

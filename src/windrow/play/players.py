@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from windrow.config import SearchConfig
-from windrow.engine_registry import AUTO
+from windrow.engines import option_names
 from windrow.errors import CheckpointError, ConfigError, UnknownKeyError
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
@@ -23,7 +23,7 @@ from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
 from windrow.play.specs import Spec, parse_spec
 from windrow.search import Search, SearchResult
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 from windrow.spelling import explain_unknown
 
 PLAYER_KINDS = ("random", "rollout", "uniform", "solver")
@@ -105,9 +105,9 @@ class SearchPlayer:
         temperature_plies: int = 8,
         owns_evaluator: bool = False,
     ) -> None:
-        if config.engine == AUTO and config.leaves_per_tree is None:
+        if engine_class(config).capabilities.is_choice and config.leaves_per_tree is None:
             config = config.replace(leaves_per_tree=1)
-        able = find_engine(config.engine).capabilities
+        able = engine_class(config).capabilities
         if able.asks_game_here and "position" in able.random_keys:
             config = config.replace(random_key="position")  # what it answers depends on nothing else
         self.game, self.name, self.config = as_core_game(game), name, config
@@ -234,12 +234,12 @@ def _read_settings(spec: Spec, settings: dict[str, Any], seed: int, extra: tuple
     settings = {_SHORT.get(key, key): value for key, value in settings.items()}
     temperature = settings.pop("temperature", 0.0)
     temperature_plies = settings.pop("temperature_plies", 8)
-    known = SearchConfig.setting_names()
+    known = (*SearchConfig.setting_names(), *option_names())
     unknown = {key: value for key, value in settings.items() if key not in known}
     _refuse(spec, unknown, (), known=("sims", "temperature_plies", *extra, *known))
     if isinstance(temperature_plies, bool) or not isinstance(temperature_plies, int):
         raise ConfigError(f"temperature_plies must be a whole number, not {temperature_plies!r}")
-    config = SearchConfig(num_simulations=DEFAULT_SIMULATIONS, seed=seed).replace(**settings)
+    config = SearchConfig(num_simulations=DEFAULT_SIMULATIONS, seed=seed).with_settings(settings)
     return {
         "config": config,
         "name": spec.text,

@@ -4,7 +4,7 @@ The positions are a fixed set, 150 of each phase of a game, in which a wrong mov
 where others draw or lose, or draw where others lose. They come from games between players of all strengths, from those
 who move at random to those who seldom make a mistake. A file beside this one holds them: a line of moves, and for each
 column `+`, `=` or `-` if dropping a stone there wins, draws or loses, `.` if it is full.
-`windrow.play.solver_data` writes it.
+`bench/solver_data.py` writes it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A file beside this one holds the result of every position with `DEPTH` stones on the usual board, one of each two mirror
 images: a line of moves, and the result for the player to move. What the positions before are worth follows from it.
-`windrow.play.solver_data` writes it.
+`bench/solver_data.py` writes it.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def write_square(action: int, size: int) -> str:
     return f"{action % size},{action // size}"
 
 
-def build_state(game: CoreGame, stones: list[Stone], *, to_move: int = OWN) -> State:
-    """The position of `stones`, with `to_move` to move; they may be given in any order.
+def build_state(game: CoreGame, stones: list[Stone]) -> State:
+    """The position of `stones` with this brain to move; they may be given in any order.
 
     Raises:
         GameError: the numbers of stones do not fit each other, or the game is over before the last stone.
@@ -68,12 +68,12 @@ def build_state(game: CoreGame, stones: list[Stone], *, to_move: int = OWN) -> S
             raise GameError(f"there are two stones on {game.action_name(stone.action)}")
         taken.add(stone.action)
     waiting = {owner: [stone.action for stone in stones if stone.owner == owner] for owner in (OWN, OPPONENT)}
-    surplus = len(waiting[OWN + OPPONENT - to_move]) - len(waiting[to_move])
+    surplus = len(waiting[OPPONENT]) - len(waiting[OWN])
     if surplus not in (0, 1):
         raise GameError(
             f"{len(waiting[OWN])} own stones and {len(waiting[OPPONENT])} of the opponent do not come from turns"
         )
-    mover = to_move if surplus == 0 else OWN + OPPONENT - to_move
+    mover = OWN if surplus == 0 else OPPONENT
     state = game.initial_state()
     for _ in stones:
         state = _place(game, state, waiting[mover], is_last=len(waiting[OWN]) + len(waiting[OPPONENT]) == 1)

@@ -39,7 +39,6 @@ class LineReader:
         max_length: bytes of a line; what is beyond is dropped.
         on_line: called in the reading thread with every line, before it is queued; returns False to keep it out of the
             queue.
-        on_end: called in the reading thread when the input has ended.
     """
 
     def __init__(
@@ -48,9 +47,8 @@ class LineReader:
         *,
         max_length: int,
         on_line: Callable[[Line], bool] | None = None,
-        on_end: Callable[[], None] | None = None,
     ) -> None:
-        self._stream, self._max_length, self._on_line, self._on_end = stream, max_length, on_line, on_end
+        self._stream, self._max_length, self._on_line = stream, max_length, on_line
         self._lines: SimpleQueue[Line | None] = SimpleQueue()
         self.has_ended = False
         """Whether the last line was taken and no other will come."""
@@ -75,8 +73,6 @@ class LineReader:
                 if self._on_line is None or self._on_line(line):
                     self._lines.put(line)
         finally:
-            if self._on_end is not None:
-                self._on_end()
             self._lines.put(None)
 
     def _chunks(self) -> Iterator[bytes]:

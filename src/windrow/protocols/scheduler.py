@@ -24,11 +24,12 @@ import numpy as np
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.engine_registry import AUTO
+from windrow.engines import HostOptions
 from windrow.errors import ConfigError, WindrowError
 from windrow.evaluators.cache import PredictionCache, mix_version
+from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
-from windrow.inference.port import EvaluatorPort
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 from windrow.search.engines.batched import leaves_of_one_tree
 from windrow.search.forest import make_forest, memory_for_trees, raise_in_words
 from windrow.search.growth import Schedule
@@ -132,8 +133,9 @@ class Scheduler:
         if self.cache is not None:
             self.cache.claim(game)
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
-        self._max_batch = config.max_batch or _MAX_BATCH
-        self._port = EvaluatorPort(game, evaluator, max_batch=config.max_batch)
+        max_batch = config.options_for(HostOptions).max_batch
+        self._max_batch = max_batch or _MAX_BATCH
+        self._port = EvaluatorPort(game, evaluator, max_batch=max_batch)
         self._groves: dict[SearchConfig, Grove] = {}
         self._waiting: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
@@ -366,8 +368,8 @@ def check_config(config: SearchConfig) -> None:
     """Refuse what one search among many cannot have."""
     if config.trees_per_root > 1:
         raise ConfigError("every position has one tree here: set trees_per_root=1")
-    if not find_engine(config.engine).capabilities.is_private:
-        raise ConfigError(f"the trees are in this process: set engine={AUTO!r}, not {config.engine!r}")
+    if not engine_class(config).capabilities.is_private:
+        raise ConfigError(f"the trees are in this process: set engine={AUTO!r}, not {config.engine_name!r}")
 
 
 def shared_settings(config: SearchConfig) -> SearchConfig:
@@ -375,7 +377,7 @@ def shared_settings(config: SearchConfig) -> SearchConfig:
 
     The leaves in flight are those that a `Search` of one position would have.
     """
-    has_many = find_engine(config.engine).capabilities.has_leaves_of_one_tree
+    has_many = engine_class(config).capabilities.has_leaves_of_one_tree
     is_gumbel = config.root == "gumbel"
     return config.replace(
         engine=AUTO,
@@ -384,7 +386,6 @@ def shared_settings(config: SearchConfig) -> SearchConfig:
         time_limit_s=None if is_gumbel else 0.0,
         max_memory=None,
         cache_memory=None,
-        max_batch=None,
         temperature=1.0,
         random_key="tree",
     )

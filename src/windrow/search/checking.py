@@ -9,6 +9,7 @@ import numpy as np
 
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
+from windrow.engines import EngineOptions, as_options
 from windrow.errors import ConfigError, SearchError
 from windrow.evaluators.hashing import HashEvaluator
 from windrow.games.chance import pass_chance
@@ -32,7 +33,7 @@ class EngineFaultError(AssertionError):
     """An engine does not do what every engine must."""
 
 
-def check_engine(name: str) -> None:
+def check_engine(engine: str | EngineOptions) -> None:
     """Search many positions with an engine and compare the results with the law.
 
     A deterministic engine must give the visits and values of `windrow.reference`, for every setting that its
@@ -40,22 +41,23 @@ def check_engine(name: str) -> None:
     subtrees, stop when it is told to, and refuse what it cannot do.
 
     Args:
-        name: of the engine, as `SearchConfig(engine=...)` takes it.
+        engine: its name or its options, as `SearchConfig(engine=...)` takes them.
 
     Raises:
         EngineFaultError: it does not.
     """
-    able = find_engine(name).capabilities
+    options = as_options(engine)
+    able = find_engine(options.name).capabilities
     for game in _games(able):
-        for config in _configs(name, able, game):
+        for config in _configs(options, able, game):
             _check_search(game, config, able)
-    _check_edges(name, able)
+    _check_edges(options, able)
 
 
 def _games(able: Capabilities) -> Iterator[CoreGame]:
     for game_name, options in _GAMES:
         game = make_game(game_name, **options)
-        if able.games == "tensor":
+        if able.games == "torch":
             from windrow.tensor.games import GAMES
 
             if game_name not in GAMES:
@@ -64,9 +66,9 @@ def _games(able: Capabilities) -> Iterator[CoreGame]:
             yield game
 
 
-def _configs(name: str, able: Capabilities, game: CoreGame) -> Iterator[SearchConfig]:
+def _configs(options: EngineOptions, able: Capabilities, game: CoreGame) -> Iterator[SearchConfig]:
     """Every setting that the engine declares, one after another."""
-    base = SearchConfig(engine=name, num_simulations=_BUDGET, leaves_per_tree=1, seed=3)
+    base = SearchConfig(engine=options, num_simulations=_BUDGET, leaves_per_tree=1, seed=3)
     yield base
     yield base.replace(c_puct=2.5, first_play="parent", first_play_reduction=0.25, max_depth=3)
     yield base.replace(dirichlet_fraction=0.25)
@@ -123,10 +125,10 @@ def _compare(
         _require(abs(result.value - mean) < 1e-5, f"value {result.value} differs from the reference's {mean}", search)
 
 
-def _check_edges(name: str, able: Capabilities) -> None:
+def _check_edges(options: EngineOptions, able: Capabilities) -> None:
     """Stopping, closing, and what it says it cannot do."""
     game = next(_games(able))
-    search = Search(game, HashEvaluator(1), SearchConfig(engine=name, num_simulations=10_000))
+    search = Search(game, HashEvaluator(1), SearchConfig(engine=options, num_simulations=10_000))
     if able.streams:
         for _ in search.stream(game.initial_state(), interval_s=0.0):
             search.stop()
@@ -139,15 +141,15 @@ def _check_edges(name: str, able: Capabilities) -> None:
             use()
         except SearchError:
             continue
-        raise EngineFaultError(f"the {name} engine can be used after it was closed")
+        raise EngineFaultError(f"the {options.name} engine can be used after it was closed")
     if able.max_leaves is not None:
         try:
-            Search(game, HashEvaluator(1), SearchConfig(engine=name, leaves_per_tree=able.max_leaves + 1))
+            Search(game, HashEvaluator(1), SearchConfig(engine=options, leaves_per_tree=able.max_leaves + 1))
         except ConfigError:
             return
-        raise EngineFaultError(f"the {name} engine takes more leaves than its capabilities say")
+        raise EngineFaultError(f"the {options.name} engine takes more leaves than its capabilities say")
 
 
 def _require(is_so: bool, what: str, search: Search) -> None:
     if not is_so:
-        raise EngineFaultError(f"{search.config.engine}: {what} ({search.game!r}, {search.config!r})")
+        raise EngineFaultError(f"{search.config.engine_name}: {what} ({search.game!r}, {search.config!r})")

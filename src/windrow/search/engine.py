@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
+from windrow.engines import EngineOptions
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
 from windrow.search.stats import SearchStats
@@ -34,13 +35,10 @@ from windrow.search.stats import SearchStats
 class Order(NamedTuple):
     """One search of all B trees."""
 
-    budgets: npt.NDArray[np.int64]
-    """[B] simulations."""
-    keys: npt.NDArray[np.uint32]
-    """[B] with `counts`, what the random numbers of a tree belong to besides the seed."""
-    counts: npt.NDArray[np.uint32]
-    version: int
-    """Of the evaluator's answers, for the cache."""
+    budgets: npt.NDArray[np.int64]  # [B] simulations
+    keys: npt.NDArray[np.uint32]  # [B], with `counts` and the seed the key of a tree's random numbers
+    counts: npt.NDArray[np.uint32]  # [B]
+    version: int  # of the evaluator's answers, for the cache
 
 
 class Roots(NamedTuple):
@@ -59,11 +57,12 @@ class Roots(NamedTuple):
 class Engine(ABC):
     """Grows the trees of one `Search`."""
 
-    name: str
-    """Of the engine that runs; `stats` repeat it."""
-    reason: str = "as configured"
-    """Why it is this engine."""
+    name: str  # of the engine that runs; `stats` repeat it
+    reason: str = "as configured"  # why it is this engine
     capabilities: ClassVar[Capabilities]
+    Options: ClassVar[type[EngineOptions]] = EngineOptions  # how it can be told to run; the class of `config.engine`
+    training: ClassVar[str] = "windrow.train.host:HostTraining"  # the `windrow.train.Strategy` that trains with it
+    selfplay: ClassVar[str | None] = None  # its `SelfPlayBackend`, an import string too; None: no `SelfPlay`
 
     @abstractmethod
     def __init__(
@@ -72,7 +71,7 @@ class Engine(ABC):
 
     @classmethod
     def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
-        """The settings that the config leaves open and this engine chooses, for so many trees."""
+        """The options that the config leaves open and this engine chooses, for so many trees."""
         return {}
 
     @property

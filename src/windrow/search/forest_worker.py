@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.engines import HostOptions
 from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.port import EvaluatorPort
+from windrow.evaluators.protocol import Halted
 from windrow.inference.channel import ATTENTION, BUSY_SINCE, DONE, STOP, Channel, ChannelFacts
 from windrow.inference.client import InferenceClient
-from windrow.inference.halting import Halted
-from windrow.inference.port import EvaluatorPort
 from windrow.inference.worker_main import Link, describe_error
 from windrow.search.engine import Order, Roots
 from windrow.search.forest import make_forest, roots_of
@@ -122,7 +123,7 @@ class ForestWorker:
             self._client, evaluator = None, pickle.loads(task.evaluator)
         self._config = config
         self._cache = None if config.cache_memory is None else PredictionCache(config.cache_memory)
-        port = EvaluatorPort(self._game, evaluator, max_batch=config.max_batch)
+        port = EvaluatorPort(self._game, evaluator, max_batch=config.options_for(HostOptions).max_batch)
         forest = make_forest(self._game, config, schedule, task.num_trees, self._cache)
         self._trees = np.arange(task.num_trees, dtype=np.int32)
         self._growth = Growth(forest, port, schedule, lambda: bool(self._header[STOP]))

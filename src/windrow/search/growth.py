@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from windrow import _core
-from windrow.inference.port import EvaluatorPort, ObservationBuffer, Ticket, settle
+from windrow.evaluators.port import EvaluatorPort, ObservationBuffer, Ticket, settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,13 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import Multiprocess
 from windrow.errors import GameError, SearchError
+from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
 from windrow.inference.channel import ATTENTION, DONE
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.pool import Death, Stuck, Worker, WorkerPool, explain_death, unpack_error
-from windrow.inference.port import EvaluatorPort
 from windrow.inference.server import InferenceServer
 from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.worker_process import pack_game
@@ -44,12 +45,13 @@ def make_pool(
 ) -> WorkerPool:
     """A pool without workers yet, and the server that will evaluate for them; workers will run `entry`."""
     packed = pack_game(game)  # before anything is opened that would have to be closed
+    options = config.options_for(Multiprocess)
     policy = BatchingPolicy(
-        max_batch=config.max_batch, max_wait_ms=config.max_wait_ms, max_inflight_batches=config.max_inflight_batches
+        max_batch=options.max_batch, max_wait_ms=options.max_wait_ms, max_inflight_batches=options.max_inflight_batches
     )
     server = InferenceServer(game, {} if port.takes_states else port, policy)
-    num_workers = config.num_workers or num_cores()
-    return WorkerPool(packed, entry, {}, server, num_workers=num_workers, timeout_s=config.worker_timeout_s)
+    num_workers = options.num_workers or num_cores()
+    return WorkerPool(packed, entry, {}, server, num_workers=num_workers, timeout_s=options.worker_timeout_s)
 
 
 class RemoteForest:
@@ -76,6 +78,7 @@ class RemoteForest:
         evaluator: bytes | None,
     ) -> None:
         self._pool, self._game, self._config, self._schedule = pool, game, config, schedule
+        self._options = config.options_for(Multiprocess)
         self.num_trees, self.num_workers = num_trees, num_workers
         self._evaluator = evaluator
         # Neighbours stay together, and no worker has two trees more than another.
@@ -434,7 +437,7 @@ class RemoteForest:
 
     def _count_restart(self, worker: Worker, death: Death) -> None:
         # One that hung would hang again.
-        if self.num_restarts >= self._config.max_restarts or worker.asked is not None:
+        if self.num_restarts >= self._options.max_restarts or worker.asked is not None:
             raise explain_death(worker, death, self.num_restarts)
         self.num_restarts += 1
 
@@ -444,7 +447,7 @@ class RemoteForest:
         trees = f"tree {first}" if last == first + 1 else f"trees {first} to {last - 1}"
         where = f"\nIt grows {trees}, of which the first is at\n{self._present_root(first)}" if self._roots else ""
         return SearchError(
-            f"{worker!r} gave no sign for {self._config.worker_timeout_s:g} s (worker_timeout_s): {stuck.text}{where}"
+            f"{worker!r} gave no sign for {self._options.worker_timeout_s:g} s (worker_timeout_s): {stuck.text}{where}"
         )
 
     def _raise(self, index: int, event: tuple[str, int | None, Any]) -> None:

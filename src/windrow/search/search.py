@@ -21,7 +21,7 @@ from windrow.games.core_game import State
 from windrow.games.python_game import as_core_game
 from windrow.search.checks import check_apply, check_many, check_roots, check_searchable
 from windrow.search.engine import Engine, Order
-from windrow.search.engines import find_engine
+from windrow.search.engines import engine_class
 from windrow.search.forest import raise_in_words
 from windrow.search.merging import merge_copies
 from windrow.search.result import SearchResult
@@ -86,7 +86,7 @@ class Search:
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
         if cache is not None and not isinstance(cache, PredictionCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"cache must be a PredictionCache, not {cache!r:.100}")
-        kind = find_engine(self.config.engine)
+        kind = engine_class(self.config)
         self._able = kind.capabilities
         check_roots(self.config, self.game)
         self._check_engine(self.config, has_cache=cache is not None)
@@ -99,7 +99,7 @@ class Search:
         self._evaluator = evaluator
         self.engine: Engine = kind(self.game, evaluator, self.config, self.cache)
         """Holds the trees."""
-        capabilities.check_game(self.config.engine, self._able, self.game)
+        capabilities.check_game(self.config.engine_name, self._able, self.game)
         self.is_planted = False
         """Whether there are trees to go on with; an interrupt may come while they are planted."""
         self._states: list[State] = []
@@ -253,10 +253,6 @@ class Search:
             raise SearchError("this search is running: finish its run or stream first, or use another Search")
         if self._is_closed:
             raise SearchError("this search is closed")
-
-    @property
-    def _is_running(self) -> bool:
-        return self._turns.is_taken
 
     def _run(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> Any:
         order = self._prepare(states, num_simulations, time_limit_s)
@@ -466,4 +462,4 @@ class Search:
         return [state for state in self._present_states() for _ in range(self.config.trees_per_root)]
 
     def _check_engine(self, config: SearchConfig, *, has_cache: bool = False) -> None:
-        capabilities.check_config(config.engine, self._able, config, has_cache=has_cache)
+        capabilities.check_config(config.engine_name, self._able, config, has_cache=has_cache)

@@ -33,11 +33,6 @@ class Turns:
         self._turn = Turn()
         self._turn.is_over = True
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether some call has its turn now."""
-        return not self._turn.is_over
-
     def take(self, turn: Turn) -> bool:
         """Begin `turn`, unless the turn of another call is not over; never waits for that."""
         with self._lock:

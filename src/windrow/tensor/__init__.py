@@ -7,15 +7,15 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError(f"the tensor engine needs PyTorch: {how_to_install('torch')}") from error
 
+from windrow.tensor.evaluators.hashing import TensorHashEvaluator
 from windrow.tensor.game import ChanceGame, TensorGame, check_game
 from windrow.tensor.games import make_game
-from windrow.tensor.hashing import TensorHashEvaluator
-from windrow.tensor.memory import memory_needed
-from windrow.tensor.replay import TensorBatch, TensorReplay
+from windrow.tensor.games.same_game import check_same_game
+from windrow.tensor.play.replay import TensorBatch, TensorReplay
+from windrow.tensor.play.selfplay import TensorSelfPlay
 from windrow.tensor.result import TensorResult
 from windrow.tensor.search import TensorSearch
-from windrow.tensor.selfplay import TensorSelfPlay
-from windrow.tensor.siblings import check_siblings
+from windrow.tensor.tree.memory import memory_needed
 
 __all__ = [
     "ChanceGame",
@@ -27,7 +27,7 @@ __all__ = [
     "TensorSearch",
     "TensorSelfPlay",
     "check_game",
-    "check_siblings",
+    "check_same_game",
     "make_game",
     "memory_needed",
 ]

@@ -85,7 +85,7 @@ class ChanceGame(TensorGame, Protocol):
 
     num_outcomes: O; outcomes are the integers from 0 to O - 1, in the order of the list.
     max_draws: optional: how often chance may move before a player does or the game ends; 1 if it is left out.
-    outcome_numbers: optional: [O] what the outcomes are called by a sibling of the game in C++ or Python.
+    outcome_numbers: optional: [O] what the same game in C++ or Python calls the outcomes.
 
     `step` is called where chance is to move, `outcomes` and `happen` where it is not: as with finished games, what
     comes out for such rows is thrown away, but it must come out.
@@ -113,6 +113,11 @@ def as_chance_game(game: TensorGame) -> ChanceGame | None:
 def max_draws_of(game: TensorGame) -> int:
     """How many nodes of chance may follow each other; 0 in a game without chance."""
     return int(getattr(game, "max_draws", 1)) if isinstance(game, ChanceGame) else 0
+
+
+def outcome_numbers_of(game: TensorGame) -> list[int]:
+    """[O] what the game in C++ or Python calls the outcomes of chance; empty in a game without chance."""
+    return list(getattr(game, "outcome_numbers", range(getattr(game, "num_outcomes", 0))))
 
 
 def num_edges_of(game: TensorGame) -> int:

@@ -49,7 +49,7 @@ CAPABILITIES = Capabilities(
     random_keys=("tree",),
     chance=("none", "listed"),
     max_values=1,
-    games="tensor",
+    games="torch",
     cache="none",
     has_copies=False,
     has_time_limit=False,
@@ -61,6 +61,6 @@ CAPABILITIES = Capabilities(
 
 def check_config(config: SearchConfig) -> None:
     """Raise `ConfigError` for what the tensor engine cannot do, with what to change."""
-    if config.engine not in (AUTO, NAME):
-        raise ConfigError(f'TensorSearch is the tensor engine; engine="{config.engine}" needs windrow.Search')
+    if config.engine_name not in (AUTO, NAME):
+        raise ConfigError(f'TensorSearch is the tensor engine; engine="{config.engine_name}" needs windrow.Search')
     capabilities.check_config(NAME, CAPABILITIES, config)

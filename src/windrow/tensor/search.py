@@ -15,22 +15,22 @@ from torch import Tensor
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError, EvaluatorError, GameError, SearchError
 from windrow.games.protocol import CHANCE
-from windrow.tensor.autotuning import tuned_on_the_device
-from windrow.tensor.backend import find_device, load_kernels
-from windrow.tensor.chance import bytes_of_chance, make_chance
-from windrow.tensor.flight import bytes_in_flight, make_flight
+from windrow.tensor.device import find_device
+from windrow.tensor.evaluators.autotuning import tuned_on_the_device
+from windrow.tensor.evaluators.network import Evaluator, Network
 from windrow.tensor.game import TensorGame, as_chance_game, check_game, is_chance, like, tensors_of
-from windrow.tensor.gumbel import make_roots
-from windrow.tensor.leaves import Leaves
-from windrow.tensor.memory import check_memory
-from windrow.tensor.network import Evaluator, Network
-from windrow.tensor.pools import Pools, make_pools, slots_for
+from windrow.tensor.ops import load_kernels
 from windrow.tensor.result import TensorResult
-from windrow.tensor.reuse import advance
 from windrow.tensor.rules import Rules, check_config
-from windrow.tensor.twins import Answer
+from windrow.tensor.tree.chance import bytes_of_chance, make_chance
+from windrow.tensor.tree.gumbel_roots import make_roots
+from windrow.tensor.tree.leaves import Leaves
+from windrow.tensor.tree.memory import check_memory
+from windrow.tensor.tree.pools import Pools, make_pools, slots_for
+from windrow.tensor.tree.reuse import advance
+from windrow.tensor.tree.under_way import Answer, bytes_under_way, make_in_flight, make_root_rows, make_walks
 
-Kernels: TypeAlias = Literal["auto", "triton", "torch"]
+KernelsName: TypeAlias = Literal["auto", "triton", "torch"]
 
 _SEARCHES_KEPT = 3
 _WARM_UPS = 2
@@ -77,7 +77,7 @@ class TensorSearch:
         device: str | torch.device = "auto",
         keeps_subtrees: bool = False,
         max_nodes: int | None = None,
-        kernels: Kernels = "auto",
+        kernels: KernelsName = "auto",
         is_compiled: bool | None = None,
         is_captured: bool | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class TensorSearch:
         if kernels not in ("auto", "triton", "torch"):
             raise ConfigError(f'kernels must be "auto", "triton" or "torch", not {kernels!r}')
         self.kernels = ("triton" if is_gpu else "torch") if kernels == "auto" else kernels
-        self._ops, self._gumbel_ops, self._flight_ops = load_kernels(self.kernels)
+        self._kernels = load_kernels(self.kernels)
         self._is_captured = (is_gpu and self.kernels == "triton") if is_captured is None else is_captured
         if self._is_captured and not (is_gpu and self.kernels == "triton"):
             raise ConfigError("only Triton's kernels on a GPU can be captured: leave is_captured out")
@@ -107,7 +107,9 @@ class TensorSearch:
         self._network = Network(evaluator, self.device, game.num_actions)
         with torch.no_grad():
             self._pools = make_pools(game, num_trees, self.max_nodes, self.device)
-            self._flight = make_flight(self.config, self._pools) if self._num_leaves > 1 else None
+            self._walks = make_walks(self._pools, self._num_leaves)
+            self._root_rows = make_root_rows(self._pools, self._walks)
+            self._in_flight = make_in_flight(self.config, self._pools, self._num_leaves)
             rules = as_chance_game(game)
             self._chance = None
             if rules is not None:
@@ -121,7 +123,7 @@ class TensorSearch:
             self._leaves = Leaves(
                 game,
                 self._pools,
-                self._flight,
+                self._walks,
                 self._chance,
                 dtype=self._network.dtype,
                 memory_format=self._network.memory_format,
@@ -141,14 +143,19 @@ class TensorSearch:
     @property
     def num_bytes(self) -> int:
         """What the trees take on the device."""
-        in_flight = bytes_in_flight(self._pools.stride, self.max_nodes, self._num_leaves) if self._flight else 0
+        under_way = bytes_under_way(self._pools.stride, self.max_nodes, self._num_leaves)
         of_chance = bytes_of_chance(self._num_leaves) if self._chance else 0
-        return self._pools.num_bytes + self.num_trees * (in_flight + of_chance)
+        return self._pools.num_bytes + self.num_trees * (under_way + of_chance)
 
     @property
     def pools(self) -> Pools:
         """The trees, to look at."""
         return self._pools
+
+    @property
+    def is_unevaluated(self) -> Tensor:
+        """[B] bool: roots that `advance` made, or that are planted, which the next search evaluates first."""
+        return self._root_rows.is_new
 
     @torch.no_grad()
     def run(
@@ -223,7 +230,7 @@ class TensorSearch:
                 f"actions must be ({self.num_trees},) integers on {self.device}, not {tuple(actions.shape)} "
                 f"{actions.dtype} on {actions.device}"
             )
-        is_new, is_moved = advance(self.game, self._pools, self._leaves.template, actions)
+        is_new, is_moved = advance(self.game, self._pools, self._leaves.template, actions, self.is_unevaluated)
         self._set_new(is_new)
         self._is_moved.logical_or_(is_moved)
 
@@ -253,28 +260,29 @@ class TensorSearch:
     def _simulate(self) -> None:
         """Evaluate what was selected, complete it, select again: a simulation of every tree, or K of them."""
         answer = self._answer(*self._leaves.describe_new())
-        if self._flight is not None:
-            self._flight_ops.complete(self._pools, answer, self._flight)
+        if self._in_flight is not None:
+            self._kernels.rounds.complete(self._pools, answer, self._walks, self._in_flight)
             self._select()
         elif self._gumbel is None:
-            self._ops.complete_and_select(self._pools, answer, self._rules, self._chance)
+            self._kernels.one_leaf.complete_and_select(self._pools, answer, self._rules, self._walks, self._chance)
         else:
-            self._ops.complete(self._pools, answer)
+            self._kernels.one_leaf.complete(self._pools, answer, self._walks)
             self._select()
 
     def _select(self) -> None:
-        if self._flight is not None and self._chance is not None:
+        pools, rules, walks, chance = self._pools, self._rules, self._walks, self._chance
+        if self._in_flight is not None and chance is not None:
             # Each walk may go where the one before has thrown a die, so the game follows each.
             for walk in range(self._num_leaves):
-                self._flight_ops.select(self._pools, self._rules, self._flight, self._chance, walk)
+                self._kernels.rounds.select(pools, rules, walks, self._in_flight, chance, walk)
                 self._leaves.make(walk)
-        elif self._flight is not None:
-            self._flight_ops.select(self._pools, self._rules, self._flight)
+        elif self._in_flight is not None:
+            self._kernels.rounds.select(pools, rules, walks, self._in_flight)
         elif self._gumbel is None:
-            self._ops.select(self._pools, self._rules, None, self._chance)
+            self._kernels.one_leaf.select(pools, rules, walks, None, chance)
         else:
-            self._gumbel_ops.choose(self._pools, self._gumbel)
-            self._ops.select(self._pools, self._rules, self._gumbel.root_action, self._chance)
+            self._kernels.gumbel.choose(pools, self._gumbel)
+            self._kernels.one_leaf.select(pools, rules, walks, self._gumbel.root_action, chance)
 
     def _simulate_many(self, count: int) -> None:
         if self._graphs is None:
@@ -289,13 +297,13 @@ class TensorSearch:
     def _evaluate_roots(self) -> None:
         """Those that are new: the others have been evaluated."""
         answer = self._answer(*self._leaves.describe_roots())
-        self._ops.complete(self._pools, answer)
+        self._kernels.one_leaf.complete(self._pools, answer, self._root_rows)
         if self._chance is not None:
             # To be told from finished games, which they are taken for elsewhere: here an outcome may be played.
             of_chance = is_chance(self.game, self.root_states())
             self._pools.to_play[:, 0].masked_fill_(of_chance, CHANCE)
         # Whoever is new has been; a search of the same roots again has nothing to evaluate.
-        self._pools.is_new.zero_()
+        self.is_unevaluated.zero_()
 
     def _answer(self, to_play: Tensor, outcome: Tensor, legal: Tensor, observations: Any) -> Answer:
         logits, values = self._network(observations)
@@ -324,26 +332,23 @@ class TensorSearch:
                 tensor = torch.where(planted.view(-1, *[1] * (tensor.dim() - 1)), tensor, roots)
             roots.copy_(tensor)
         # A root that `advance` made is still to be evaluated.
-        self._set_new(None if planted is None else planted | pools.is_new)
+        self._set_new(None if planted is None else planted | self.is_unevaluated)
         self._is_moved.fill_(True) if planted is None else self._is_moved.logical_or_(planted)
 
     def _set_new(self, is_new: Tensor | None) -> None:
         """Between searches nothing is under way but the evaluation of new roots, in slot 0; None: all are new."""
-        pools = self._pools
+        rows = self._root_rows
         if is_new is None:
-            pools.is_new.fill_(True)
-            pools.slot.zero_()
+            rows.is_new.fill_(True)
+            rows.slot.zero_()
         else:
-            pools.is_new.copy_(is_new)
-            pools.slot.copy_(torch.where(is_new, 0, self.max_nodes - 1))
+            rows.is_new.copy_(is_new)
+            rows.slot.copy_(torch.where(is_new, 0, self.max_nodes - 1))
 
     def _end_round(self) -> None:
         """Nothing is under way: what the last simulation selected is forgotten."""
-        pools = self._pools
-        pools.under_way.zero_()
-        pools.slot.fill_(self.max_nodes - 1)
-        pools.is_new.zero_()
-        pools.is_bad.zero_()
+        self._root_rows.clear(self.max_nodes - 1)
+        self._pools.is_bad.zero_()
         if self._chance is not None:
             self._chance.is_overdrawn.zero_()
 
@@ -351,9 +356,9 @@ class TensorSearch:
         """After an error: no root, nothing in flight."""
         self._is_planted = False
         self._end_round()
-        if self._flight is not None:
-            self._flight.edges.zero_()
-            self._flight.nodes.zero_()
+        if self._in_flight is not None:
+            self._in_flight.edges.zero_()
+            self._in_flight.nodes.zero_()
 
     def _mix_noise(self) -> None:
         config, pools = self.config, self._pools
@@ -361,14 +366,18 @@ class TensorSearch:
             return
         torch.where(self._is_moved[:, None], pools.root_priors, self._clean, out=self._clean)
         self._is_moved.zero_()
-        self._ops.root_noise(
-            self._clean >= 0, seed=config.seed, move=self._num_searches, alpha=config.dirichlet_alpha, noise=self._noise
+        self._kernels.noise.root_noise(
+            self._clean >= 0,
+            seed=config.seed,
+            num_searches=self._num_searches,
+            alpha=config.dirichlet_alpha,
+            noise=self._noise,
         )
-        self._ops.mix_noise(pools, self._clean, self._noise, config.dirichlet_fraction)
+        self._kernels.noise.mix_noise(pools, self._clean, self._noise, config.dirichlet_fraction)
 
     def _begin(self, budget: int) -> None:
-        if self._flight is not None:
-            self._flight.remaining.fill_(budget)
+        if self._in_flight is not None:
+            self._in_flight.remaining.fill_(budget)
         if self._chance is not None:
             self._chance.key[2].fill_(self._num_searches)
             self._chance.num_started.zero_()
@@ -378,13 +387,13 @@ class TensorSearch:
         roots.before.copy_(self._pools.visits[:, 0, : self.game.num_actions])
         roots.num_started.zero_()
         if roots.scale:
-            self._gumbel_ops.draw_noise(roots, seed=self.config.seed, move=self._num_searches)
+            self._kernels.gumbel.draw_noise(roots, seed=self.config.seed, num_searches=self._num_searches)
 
     def _result(self, budget: int, visits_before: Tensor) -> TensorResult:
         pools, num_actions = self._pools, self.game.num_actions
         improved = chosen = None
         if self._gumbel is not None:
-            self._gumbel_ops.conclude(pools, self._gumbel)
+            self._kernels.gumbel.conclude(pools, self._gumbel)
             improved, chosen = self._gumbel.policy.clone(), self._gumbel.best_action.to(torch.int64)
         result = TensorResult(
             visits=pools.visits[:, 0, :num_actions].clone(),

@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from windrow.train.learner import Learner, step_rng
     from windrow.train.learner_config import LearnerConfig
     from windrow.train.metrics import read_metrics
-    from windrow.train.ray_config import RayConfig
     from windrow.train.ray_network import PortableNetwork
     from windrow.train.records import GameLog, GameRecord
     from windrow.train.replay import Batch, Replay
-    from windrow.train.report import write_report
     from windrow.train.run import IterationReport, TrainingRun
     from windrow.train.selfplay import SelfPlay
     from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
-    from windrow.train.tensor_config import TensorOptions, is_tensor_run, tensor_config_for
-    from windrow.train.tensor_run import TensorTraining
+    from windrow.train.strategy import Strategy
 
 __all__ = [
     "Batch",
@@ -41,19 +38,16 @@ __all__ = [
     "LoadedModel",
     "NetworkConfig",
     "PortableNetwork",
-    "RayConfig",
     "Replay",
     "ReplayConfig",
     "SavedTraining",
     "SelfPlay",
     "SelfPlayConfig",
     "SelfPlayStats",
-    "TensorOptions",
-    "TensorTraining",
+    "Strategy",
     "TrainConfig",
     "TrainingRun",
     "config_for",
-    "is_tensor_run",
     "latest_checkpoint",
     "load_model",
     "load_training",
@@ -61,8 +55,6 @@ __all__ = [
     "save_checkpoint",
     "shipped_config",
     "step_rng",
-    "tensor_config_for",
-    "write_report",
 ]
 
 # Name: the module it is in.
@@ -76,19 +68,16 @@ _LAZY = {
     "LoadedModel": "windrow.train.checkpoint",
     "NetworkConfig": "windrow.train.config",
     "PortableNetwork": "windrow.train.ray_network",
-    "RayConfig": "windrow.train.ray_config",
     "Replay": "windrow.train.replay",
     "ReplayConfig": "windrow.train.config",
     "SavedTraining": "windrow.train.checkpoint",
     "SelfPlay": "windrow.train.selfplay",
     "SelfPlayConfig": "windrow.train.selfplay_config",
     "SelfPlayStats": "windrow.train.selfplay_config",
-    "TensorOptions": "windrow.train.tensor_config",
-    "TensorTraining": "windrow.train.tensor_run",
+    "Strategy": "windrow.train.strategy",
     "TrainConfig": "windrow.train.config",
     "TrainingRun": "windrow.train.run",
     "config_for": "windrow.train.config",
-    "is_tensor_run": "windrow.train.tensor_config",
     "latest_checkpoint": "windrow.train.checkpoint",
     "load_model": "windrow.train.checkpoint",
     "load_training": "windrow.train.checkpoint",
@@ -96,8 +85,6 @@ _LAZY = {
     "save_checkpoint": "windrow.train.checkpoint",
     "shipped_config": "windrow.train.config",
     "step_rng": "windrow.train.learner",
-    "tensor_config_for": "windrow.train.tensor_config",
-    "write_report": "windrow.train.report",
 }
 _SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "TensorBoard"}
 

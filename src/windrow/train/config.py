@@ -20,13 +20,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from windrow.config import SearchConfig
+from windrow.engines import as_options
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.core_game import CoreGame
+from windrow.search.engines import find_engine
 from windrow.settings import Settings, read_file
 from windrow.spelling import explain_unknown
+from windrow.train.device_config import DeviceConfig
 from windrow.train.learner_config import LearnerConfig
-from windrow.train.ray_config import RayConfig
 from windrow.train.selfplay_config import SelfPlayConfig
+from windrow.train.strategy import strategy_of
+
+STRATEGY_SECTIONS = ("device",)
+"""Sections that not every training strategy reads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -127,8 +133,8 @@ class TrainConfig(Settings):
     """What is remembered of them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """How the network learns from that."""
-    ray: RayConfig = field(default_factory=RayConfig)
-    """Where on a cluster everything goes, for `[search] engine = "ray"`."""
+    device: DeviceConfig = field(default_factory=DeviceConfig)
+    """How training on a device is done; the other ways of training do not read it."""
 
     def __post_init__(self) -> None:
         for name, kind in _sections().items():
@@ -191,18 +197,26 @@ class TrainConfig(Settings):
             return False
         return True
 
-    def to_dict(self) -> dict[str, Any]:
-        """Nested dictionaries of plain values; `TrainConfig.from_dict` gives an equal config."""
-        settings = {name: getattr(self, name) for name in self.setting_names()}
-        return {name: value.to_dict() if isinstance(value, Settings) else value for name, value in settings.items()}
-
 
 def config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
-    """The config that windrow brings along for a game, or the standard one for a game of your own."""
+    """The config that windrow brings along for a game, or the standard one for a game of your own.
+
+    If `overrides` name an engine whose strategy has configs of its own, it is one of those where the game has one.
+    """
     given = {"game": game.name, "game_options": dict(game.options), **(overrides or {})}
-    if game.name in _shipped():
-        return TrainConfig.read(shipped_config(game.name), given)
+    engine = _engine_in(given)
+    special = None if engine is None else strategy_of(find_engine(engine)).configs
+    for shipped in ({} if special is None else _shipped(special), _shipped()):
+        if game.name in shipped:
+            return TrainConfig.read(shipped[game.name], given)
     return TrainConfig.from_dict(merge({}, given))
+
+
+def _engine_in(overrides: Mapping[str, Any]) -> str | None:
+    """The engine that some overrides name."""
+    search = merge({}, overrides).get("search")
+    engine = cast("dict[str, Any]", search).get("engine") if isinstance(search, dict) else None
+    return None if engine is None else as_options(engine).name
 
 
 def shipped_config(game: str) -> Path:
@@ -213,26 +227,40 @@ def shipped_config(game: str) -> Path:
     return known[game]
 
 
-def _shipped() -> dict[str, Path]:
-    folder = Path(__file__).parent / "configs"
+def _shipped(special: str = "") -> dict[str, Path]:
+    """The shipped configs by game: those for all strategies, or those in the folder of one."""
+    folder = Path(__file__).parent / "configs" / special
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with some replaced; `{"search.seed": 1}` reaches into a section."""
-    merged: dict[str, Any] = {
-        key: dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+    """Settings with some replaced; `{"search.seed": 1}` reaches into a section.
+
+    An engine's name is a table of its options too: `search.engine = "ray"` and `search.engine.num_workers = 4`. A name
+    that is the same as before keeps the options.
+    """
+    merged = _copy(settings)
+    for key in sorted(overrides, key=lambda key: key.count(".")):  # an engine before its options
+        *path, name = key.split(".")
+        table = merged
+        for part in path:
+            inner: Any = table.setdefault(part, {})
+            if part == "engine" and isinstance(inner, str):
+                inner = table[part] = {"name": inner}
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{key} cannot be set: {part} is {inner!r:.100}, and not a table of settings")
+            table = cast("dict[str, Any]", inner)
+        before: Any = table.get(name)
+        if name != "engine" or not isinstance(before, dict) or before.get("name") != overrides[key]:
+            table[name] = overrides[key]
+    return merged
+
+
+def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copy(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
         for key, value in settings.items()
     }
-    for key, value in overrides.items():
-        section, dot, name = key.partition(".")
-        if not dot:
-            merged[key] = value
-        elif isinstance(table := merged.setdefault(section, {}), dict):
-            table[name] = value
-        else:
-            raise ConfigError(f"{key} cannot be set: {section} is {table!r:.100}, and not a table of settings")
-    return merged
 
 
 def _sections() -> dict[str, type[Settings]]:
@@ -242,7 +270,7 @@ def _sections() -> dict[str, type[Settings]]:
         "selfplay": SelfPlayConfig,
         "replay": ReplayConfig,
         "learner": LearnerConfig,
-        "ray": RayConfig,
+        "device": DeviceConfig,
     }
 
 

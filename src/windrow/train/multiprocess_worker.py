@@ -12,20 +12,20 @@ from typing import Any
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.engines import Vectorized
+from windrow.evaluators.protocol import Halted
 from windrow.inference.channel import ATTENTION, BUSY_SINCE, Channel, ChannelFacts
 from windrow.inference.client import InferenceClient
-from windrow.inference.halting import Halted
 from windrow.inference.worker_main import Link, describe_error
-from windrow.search.forest import raise_in_words
+from windrow.train.game_player import GamePlayer
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay import SelfPlay
-from windrow.train.selfplay_config import SelfPlayConfig
+from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """What a worker is to do.
+class PlayerSetup:
+    """What the player of a worker is made with.
 
     search, config: as for `SelfPlay`, with this worker's share of the slots.
     num_simulations: of a full search, now.
@@ -44,36 +44,6 @@ class Assignment:
     evaluator: bytes | None
 
 
-class NumberedSelfPlay(SelfPlay):
-    """Self-play that another process gives the numbers of its games."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.numbers: deque[int] = deque()
-
-    def _take_number(self) -> int | None:
-        return self.numbers.popleft() if self.numbers else None
-
-    def rounds(self) -> Any:
-        """Start what can be started and play as long as there are games; yields after every batch."""
-        self._fill_slots()
-        return self._rounds()
-
-    def fill_slots(self) -> None:
-        """Start games for which numbers have come."""
-        self._fill_slots()
-
-    def take_finished_games(self) -> list[GameRecord]:
-        """The games that have finished since the last time."""
-        records = list(self._finished)
-        self._finished.clear()
-        return records
-
-    def raise_in_words(self, error: Exception) -> None:
-        """Say where in a game something went wrong."""
-        raise_in_words(error, self.game, self._root_states())
-
-
 class SelfPlayWorker:
     """The games of one worker."""
 
@@ -81,9 +51,10 @@ class SelfPlayWorker:
         self._link = link
         self._channel: Channel | None = None
         self._client: InferenceClient | None = None
-        self._player: NumberedSelfPlay | None = None
+        self._player: GamePlayer | None = None
+        self._numbers: deque[int] = deque()
+        self._finished: list[GameRecord] = []
         self._seen = 0
-        self._num_checked = 0
         self._is_playing = False
         self._drop_serial: int | None = None
 
@@ -93,7 +64,7 @@ class SelfPlayWorker:
         while True:
             player = self._player
             try:
-                if player is None or not (player.num_in_progress or player.numbers):
+                if player is None or not (player.num_in_progress or self._numbers):
                     self._obey()
                     continue
                 self._play(player)
@@ -106,17 +77,17 @@ class SelfPlayWorker:
                 self._forget()
                 self._link.say("failed", 0, describe_error(error))
 
-    def _play(self, player: NumberedSelfPlay) -> None:
+    def _play(self, player: GamePlayer) -> None:
         """Play as long as there are games."""
         assert self._channel is not None
         header = self._channel.header
         self._is_playing = True
         header[BUSY_SINCE] = monotonic_ns()
         try:
+            player.fill_slots()
             with closing(player.rounds()) as rounds:
                 for _ in rounds:
-                    if records := player.take_finished_games():
-                        self._give(player, records)
+                    self._give(player)
                     if header[ATTENTION] != self._seen:
                         self._seen = header[ATTENTION]
                         while select.select([self._link.control], [], [], 0)[0]:
@@ -129,21 +100,20 @@ class SelfPlayWorker:
             if self._client is not None:
                 self._client.rest()
             header[BUSY_SINCE] = 0
-        if records := player.take_finished_games():
-            self._give(player, records)
+        self._give(player)
 
-    def _give(self, player: NumberedSelfPlay, records: list[GameRecord]) -> None:
-        """Send games that have finished, and all counts so far."""
-        resignation = player.resignation
-        num_new = resignation.num_checked - self._num_checked
-        self._num_checked = resignation.num_checked
-        margins = resignation.margins[-num_new:] if num_new else []
-        self._link.say("games", 0, ([record.to_bytes() for record in records], asdict(player.stats), margins))
+    def _give(self, player: GamePlayer) -> None:
+        """Send games that have finished, all counts so far, and what was learned about resigning."""
+        if self._finished:
+            games = [record.to_bytes() for record in self._finished]
+            self._finished.clear()
+            self._link.say("games", 0, (games, asdict(player.stats), player.resignation.take_news()))
 
     def _forget(self) -> None:
         """Drop the games in progress and those to come."""
+        self._numbers.clear()
+        self._finished.clear()
         if self._player is not None:
-            self._player.numbers.clear()
             self._player.drop_games()
 
     # --- Orders -----------------------------------------------------------------------------------------------
@@ -162,33 +132,35 @@ class SelfPlayWorker:
         if self._channel is not None:
             self._channel.header[BUSY_SINCE] = monotonic_ns() if self._is_playing else 0
 
-    def configure(self, assignment: Assignment, fds: list[int]) -> None:
+    def configure(self, setup: PlayerSetup, fds: list[int]) -> None:
         """Begin, with no games yet."""
-        self._channel = Channel.attach(assignment.facts, fds)
-        if assignment.evaluator is None:
-            evaluator: Any = InferenceClient(self._channel, pipeline=assignment.search.pipeline or 1)
+        self._numbers.clear()
+        self._finished.clear()
+        self._channel = Channel.attach(setup.facts, fds)
+        if setup.evaluator is None:
+            pipeline = setup.search.options_for(Vectorized).pipeline or 1
+            evaluator: Any = InferenceClient(self._channel, pipeline=pipeline)
             self._client = evaluator
         else:
-            evaluator = pickle.loads(assignment.evaluator)
-        self._player = player = NumberedSelfPlay(
+            evaluator = pickle.loads(setup.evaluator)
+        self._player = player = GamePlayer(
             self._link.game,
             evaluator,
-            assignment.search,
-            assignment.config,
-            first_version=assignment.first_version,
-            resign_margins=assignment.resign_margins,
+            setup.search,
+            setup.config,
+            take_number=lambda: self._numbers.popleft() if self._numbers else None,
+            on_finish=self._finished.append,
+            resignation=Resignation.of(setup.config, setup.resign_margins),
+            stats=SelfPlayStats(),
+            first_version=setup.first_version,
         )
-        player.num_simulations = assignment.num_simulations
+        player.num_simulations = setup.num_simulations
 
     def numbers(self, numbers: list[int], margins: list[float]) -> None:
         """Play these games; `margins` is what others have learned about resigning."""
-        player = self._player
-        assert player is not None
-        player.numbers.extend(numbers)
-        if margins:
-            config = player.config
-            player.resignation = Resignation.of(config, [*player.resignation.margins, *margins])
-            self._num_checked = 0
+        assert self._player is not None
+        self._numbers.extend(numbers)
+        self._player.resignation.add(margins)
 
     def simulations(self, num_simulations: int) -> None:
         """Search so long from the next moves on."""

@@ -15,14 +15,14 @@ from time import monotonic, sleep
 from typing import Any
 
 from windrow.cores import num_cores
+from windrow.engines import Ray
 from windrow.errors import ConfigError, SearchError
 from windrow.games.core_game import CoreGame
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.ray_client import RayEvaluator
 from windrow.inference.ray_cluster import Cluster, connect, load_ray
 from windrow.inference.ray_fleet import InferenceFleet
-from windrow.train.ray_config import RayConfig
-from windrow.train.ray_worker import Hello, Order, Report, TreeWorker, WorkerSetup
+from windrow.train.ray_worker import Hello, PlayOrder, PlayReport, TreeWorker, WorkerSetup
 
 PATIENCE_S = 60.0
 """How long workers wait for an inference actor to come back when none is left."""
@@ -63,13 +63,14 @@ class RayCrew:
 
     Args:
         options: where everything goes.
-        num_workers: how many workers; None: as many as the cluster has room for.
         max_workers: no more than these.
     """
 
-    def __init__(self, options: RayConfig, num_workers: int | None, max_workers: int) -> None:
-        self.options = options
-        needed = (num_workers or 1) * options.cpus_per_worker + options.actors * options.cpus_per_actor
+    def __init__(self, options: Ray, max_workers: int) -> None:
+        self.options, num_workers = options, options.num_workers
+        self.cpus_per_actor = 1.0 if options.cpus_per_actor is None else options.cpus_per_actor
+        """Cores that Ray reserves for an inference actor."""
+        needed = (num_workers or 1) * options.cpus_per_worker + options.num_actors * self.cpus_per_actor
         started: dict[str, Any] = {}
         if (cores := num_cores()) < needed:
             started["num_cpus"] = ceil(needed)  # what was asked for is to fit into a cluster that is started here
@@ -77,7 +78,7 @@ class RayCrew:
         self._ray = load_ray()
         self.num_workers = min(max_workers, num_workers or self._room(cores))
         self.members: list[Member] = []
-        self.heard: deque[tuple[Member, Hello | Report | Lost]] = deque()
+        self.heard: deque[tuple[Member, Hello | PlayReport | Lost]] = deque()
         """What workers have said, to be taken from the left."""
         self.fleet: InferenceFleet | None = None
         self._group: Any = None
@@ -86,7 +87,7 @@ class RayCrew:
     def _room(self, default: int) -> int:
         """Workers for which the cluster has room beside the inference actors and this process."""
         options = self.options
-        cpus = self._ray.cluster_resources().get("CPU", default) - options.actors * options.cpus_per_actor - 1
+        cpus = self._ray.cluster_resources().get("CPU", default) - options.num_actors * self.cpus_per_actor - 1
         count = cpus / options.cpus_per_worker if options.cpus_per_worker else default
         if options.gpus_per_worker:
             count = min(count, self._ray.cluster_resources().get("GPU", 0) / options.gpus_per_worker)
@@ -104,8 +105,8 @@ class RayCrew:
         bundles = [{"CPU": options.cpus_per_worker, "GPU": options.gpus_per_worker} for _ in range(self.num_workers)]
         # An actor may be put into any bundle that is large enough for it, so no worker's may be larger than an actor's:
         # one that was lost then finds room whoever is put back first.
-        cpus = options.cpus_per_actor if options.actor_gpus else max(options.cpus_per_actor, options.cpus_per_worker)
-        bundles += [{"CPU": cpus, "GPU": options.actor_gpus} for _ in range(options.actors)]
+        cpus = self.cpus_per_actor if options.gpus_per_actor else max(self.cpus_per_actor, options.cpus_per_worker)
+        bundles += [{"CPU": cpus, "GPU": options.gpus_per_actor} for _ in range(options.num_actors)]
         wanted = [{name: amount for name, amount in bundle.items() if amount} for bundle in bundles]
         self._group = group = placement_group([bundle for bundle in wanted if bundle], strategy="PACK")
         if not group.wait(timeout_seconds=options.start_timeout_s):
@@ -117,9 +118,9 @@ class RayCrew:
         self.fleet = InferenceFleet(
             game,
             make_evaluator,
-            num_actors=options.actors,
-            num_cpus=options.cpus_per_actor,
-            num_gpus=options.actor_gpus,
+            num_actors=options.num_actors,
+            num_cpus=self.cpus_per_actor,
+            num_gpus=options.gpus_per_actor,
             policy=policy,
             placement_group=self._group,
             start_timeout_s=options.start_timeout_s,
@@ -150,7 +151,7 @@ class RayCrew:
             from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
             # With a bundle of its own where an inference actor does not fit into it.
-            is_alone = options.actor_gpus > 0 or options.cpus_per_actor > options.cpus_per_worker
+            is_alone = options.gpus_per_actor > 0 or self.cpus_per_actor > options.cpus_per_worker
             bundle = member.index if is_alone and options.cpus_per_worker else -1
             strategy = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=bundle)
         remote = self._ray.remote(
@@ -167,7 +168,7 @@ class RayCrew:
 
     # --- Asking -----------------------------------------------------------------------------------------------
 
-    def order(self, member: Member, order: Order) -> None:
+    def order(self, member: Member, order: PlayOrder) -> None:
         """Have a worker play; its report will come."""
         if not member.waiting:
             member.heard_at = monotonic()
@@ -204,7 +205,7 @@ class RayCrew:
             member.waiting.popleft()
             member.heard_at = monotonic()
 
-    def _answer(self, question: Any) -> Hello | Report | Lost:
+    def _answer(self, question: Any) -> Hello | PlayReport | Lost:
         errors = self._ray.exceptions
         try:
             return self._ray.get(question)
@@ -228,8 +229,8 @@ class RayCrew:
 
         return (
             f"Asked for: {self.num_workers} workers of {options.cpus_per_worker:g} CPU and {options.gpus_per_worker:g} "
-            f"GPU, {options.actors} inference actors of {options.cpus_per_actor:g} CPU and "
-            f"{options.actor_gpus:g} GPU. The cluster has {words(ray.cluster_resources())}, free are "
+            f"GPU, {options.num_actors} inference actors of {self.cpus_per_actor:g} CPU and "
+            f"{options.gpus_per_actor:g} GPU. The cluster has {words(ray.cluster_resources())}, free are "
             f"{words(ray.available_resources())}"
         )
 

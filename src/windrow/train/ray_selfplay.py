@@ -1,4 +1,4 @@
-"""Self-play on a Ray cluster: `SelfPlay` with `SearchConfig(engine="ray", num_workers=8)` is this.
+"""Self-play on a Ray cluster: the backend of `engine=Ray(num_workers=8)`.
 
 This process hands out the numbers of games and takes in the games; workers play them, and inference actors (or the
 workers themselves) evaluate. A worker is asked for a little at a time, with one question more always waiting for it, so
@@ -12,36 +12,28 @@ others; their numbers are the keys of their random numbers, so they are the same
 from __future__ import annotations
 
 import weakref
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import fields
-from time import monotonic, perf_counter
+from collections.abc import Generator
+from time import monotonic
 from typing import Any
 
 from windrow.config import SearchConfig
+from windrow.engines import Ray, Vectorized
 from windrow.errors import ConfigError, SearchError
-from windrow.evaluators.cache import PredictionCache
 from windrow.evaluators.network import NetworkEvaluator
-from windrow.games.core_game import CoreGame
-from windrow.games.protocol import Game
+from windrow.evaluators.port import EvaluatorPort
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.pool import unpack_error
-from windrow.inference.port import EvaluatorPort
 from windrow.inference.ray_client import RayEvaluator
 from windrow.inference.ray_fleet import InferenceFleet
 from windrow.inference.ray_opening import as_maker
 from windrow.search.engines.vectorized import schedule_many
-from windrow.train.ray_config import RayConfig
 from windrow.train.ray_crew import PATIENCE_S, Lost, Member, RayCrew
-from windrow.train.ray_ledger import GameLedger
 from windrow.train.ray_metrics import RayMetrics
 from windrow.train.ray_network import PortableNetwork
 from windrow.train.ray_weights import WeightBroadcast
-from windrow.train.ray_worker import Hello, Order, Report, WorkerSetup, share_slots
+from windrow.train.ray_worker import Hello, PlayOrder, PlayReport, WorkerSetup, share_slots
 from windrow.train.records import GameRecord
-from windrow.train.resignation import Resignation
-from windrow.train.selfplay import SelfPlay, settle
-from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
+from windrow.train.selfplay_backend import COUNTED_HERE, SelfPlayBackend, SelfPlaySetup
 
 _TURN_S = 0.2
 _LOOK_EVERY_S = 1.0
@@ -51,58 +43,32 @@ _MIN_PIPELINED = 64
 """Slots of a worker from which on it has two batches out."""
 _MAX_AHEAD = 16
 """Numbers that a worker may have per slot, however short the games are."""
-# What is counted here; workers count the rest.
-_COUNTED_HERE = ("games", "repeated_games", "total_s")
 
 
-class RaySelfPlay(SelfPlay):
-    """Plays a game against itself on a cluster; see `SelfPlay`.
+class RaySelfPlay(SelfPlayBackend):
+    """A `GamePlayer` in each of several actors.
 
-    Args:
-        game, evaluator, search, config, next_game, first_version, resign_margins: as for `SelfPlay`. A network is given
-            as `PortableNetwork`; what else can be pickled is sent as it is, and an `InferenceFleet`, or a client of
-            one, is asked by all.
-        cache: none can be given; `search.cache_memory` is divided among the workers.
-        ray: where on the cluster everything goes.
+    A network is given as `PortableNetwork`; what else can be pickled is sent as it is, and an `InferenceFleet`, or a
+    client of one, is asked by all.
     """
 
-    def __init__(  # pyright: ignore[reportMissingSuperCall] - what it has of its parent is the surface
-        self,
-        game: CoreGame | Game,
-        evaluator: object,
-        search: SearchConfig,
-        config: SelfPlayConfig | None = None,
-        *,
-        cache: PredictionCache | None = None,
-        next_game: int = 0,
-        first_version: int = 0,
-        resign_margins: tuple[float, ...] | list[float] = (),
-        ray: RayConfig | None = None,
-    ) -> None:
-        self.game, self.config = game, config = settle(game, search, config)
-        if cache is not None:
-            raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
-        if isinstance(evaluator, NetworkEvaluator):
+    def __init__(self, setup: SelfPlaySetup) -> None:
+        super().__init__(setup)
+        if isinstance(setup.evaluator, NetworkEvaluator):
             raise ConfigError(
                 "a network must be made again on other machines: instead of windrow.evaluators.load(net, ...), give "
                 "windrow.train.PortableNetwork(net, game=game)"
             )
-        self.search, self.cache = search, None
+        search, evaluator = setup.search, setup.evaluator
         self._evaluator = evaluator = evaluator.client() if isinstance(evaluator, InferenceFleet) else evaluator
-        self._port = EvaluatorPort(game, evaluator, max_batch=search.max_batch)
+        given = search.options_for(Ray)
+        self._port = EvaluatorPort(setup.game, evaluator, max_batch=given.max_batch)
         # States do not leave the workers, and whoever brings actors needs no others.
         has_actors = not self._port.takes_states and not isinstance(evaluator, RayEvaluator)
-        self.options = options = (ray or RayConfig()).completed(search, has_actors=has_actors)
-        self._first_version = first_version - self._port.version
+        self.options = options = given if has_actors else given.replace(num_actors=0)
+        """Where on the cluster everything goes."""
+        self._first_version = setup.first_version - self._port.version
         self._num_simulations: int = search.num_simulations or 0
-        self._margins = list(resign_margins)
-        self.resignation = Resignation.of(self.config, self._margins)
-        self.stats = SelfPlayStats()
-        self.ledger = GameLedger(next_game)
-        self._finished: deque[GameRecord] = deque()
-        self._handed_in: GameRecord | None = None
-        """A game that is being handed in."""
-        self._seen: dict[bytes, None] = {}
         self._buried: dict[str, float] = {}
         self._epoch = 0
         self._is_closed = False
@@ -111,110 +77,92 @@ class RaySelfPlay(SelfPlay):
         """Workers that were lost and replaced, ever."""
         self.max_lag = 0
         """Most versions that the weights of any worker were behind the newest at any batch."""
-        self._crew = RayCrew(options, search.num_workers, config.num_slots)
-        self.schedule = schedule_many(self._workers_search(), config.num_slots, evaluator_pipeline=1)
+        self.crew = RayCrew(options, setup.config.num_slots)
+        """The workers."""
+        self._leaves = schedule_many(
+            self._workers_search(), setup.config.num_slots, evaluator_pipeline=1
+        ).leaves_per_tree
         self._weights: Any = None  # a WeightBroadcast, once there are workers
         self._metrics: RayMetrics | None = None
-        weakref.finalize(self, self._crew.close)
-
-    # --- The surface ------------------------------------------------------------------------------------------
+        weakref.finalize(self, self.crew.close)
 
     @property
-    def next_game(self) -> int:
-        """The number of the next game to start."""
-        return self.ledger.next_game
+    def version(self) -> int:
+        """What records call the present weights."""
+        return self._first_version + self._port.version
 
     @property
-    def num_in_progress(self) -> int:
-        """Games given to workers and not finished, and those to be begun again."""
-        return self.ledger.num_open
+    def num_simulations(self) -> int:
+        """Budget of a full search; workers hear of another one with their next order."""
+        return self._num_simulations
+
+    @num_simulations.setter
+    def num_simulations(self, value: int) -> None:
+        self._num_simulations = value
 
     @property
     def num_workers(self) -> int:
         """Workers that are wanted; those that are up are in `nodes`."""
-        return self._crew.num_workers
+        return self.crew.num_workers
 
     @property
     def nodes(self) -> dict[int, str]:
         """By worker that is up, the id of the node that it is on."""
-        return {member.index: member.hello.node_id for member in self._crew.members if member.hello is not None}
+        return {member.index: member.hello.node_id for member in self.crew.members if member.hello is not None}
 
     @property
     def pids(self) -> dict[int, int]:
         """By worker that is up, its process on that node."""
-        return {member.index: member.hello.pid for member in self._crew.members if member.hello is not None}
-
-    def play(
-        self, num_games: int, *, refill: bool = True, until: Callable[[], bool] | None = None
-    ) -> Iterator[GameRecord]:
-        """Play until `num_games` more games have finished; yields each as it does. See `SelfPlay.play`."""
-        if num_games < 1:
-            raise ConfigError(f"num_games must be at least 1, not {num_games}")
-        if not refill and self.num_in_progress:
-            raise ConfigError(f"{self.num_in_progress} games are in progress: refill=False is for play from the start")
-        self.ledger.num_allowed = float("inf") if refill else num_games
-        return self._play(num_games, until)
+        return {member.index: member.hello.pid for member in self.crew.members if member.hello is not None}
 
     def drop_games(self) -> None:
         """Forget the games in progress; those that workers have finished and not handed in, too."""
-        for member in self._crew.members:
+        for member in self.crew.members:
             if member.hello is not None:
-                self._crew.tell(member, "halt", self._epoch)
-                self._crew.forget(member)
+                self.crew.tell(member, "halt", self._epoch)
+                self.crew.forget(member)
         self._epoch += 1
-        self.ledger.drop()
-        self._finished.clear()
-        self._handed_in = None
+        self._forget_games()
 
     def close(self) -> None:
-        """End all actors, and the cluster if it was started for this; may be called more than once."""
+        """End all actors, and the cluster if it was started for this."""
         self._is_closed = True
         if self._weights is not None:
             self._weights.close()
-        self._crew.close()
+        self.crew.close()
 
     # --- The loop ---------------------------------------------------------------------------------------------
 
-    def _play(self, num_games: int, until: Callable[[], bool] | None = None) -> Generator[GameRecord, None, None]:
-        started, before, num_given = perf_counter(), self.stats.total_s, 0
+    def turns(self) -> Generator[None, None, None]:
+        """Have all workers at work, and take in what they say in every turn. After an error the games are dropped."""
         try:
             self._begin_work()
-            self._hand_in()
-            while num_given < num_games and not (until is not None and until()):
-                if self._finished:
-                    num_given += 1
-                    self.stats.total_s = before + perf_counter() - started
-                    record = self._finished[0]
-                    del self._finished[0]  # not by a call, after which an interrupt may come
-                    yield record
-                    # What the caller does with a game is not self-play's time.
-                    started = perf_counter() - (self.stats.total_s - before)
-                else:
-                    self._turn()
+            while True:
+                yield
+                self._turn()
         except Exception:
             self.drop_games()
             raise
         finally:
             self._add_up()
-            self.stats.total_s = before + perf_counter() - started
 
     def _begin_work(self) -> None:
         """Make everything ready that workers need, the first time; `_turn` starts them."""
-        crew, options = self._crew, self.options
+        crew, options = self.crew, self.options
         if self._is_closed:
             raise ConfigError("this self-play is closed: make another one")
         if self._weights is not None:
             return
         crew.reserve()
         evaluator, search = self._evaluator, self._workers_search()
-        num_threads = search.num_threads or 1
-        leaves = self.schedule.leaves_per_tree * self.config.num_slots
+        num_threads = search.options_for(Vectorized).num_threads or 1
+        leaves = self._leaves * self.config.num_slots
         make: Any = as_maker(evaluator)
         if isinstance(evaluator, PortableNetwork):
-            count = options.actors or crew.num_workers
-            threads = max(1, int(options.cpus_per_actor)) if options.actors else num_threads
+            count = options.num_actors or crew.num_workers
+            threads = max(1, int(crew.cpus_per_actor)) if options.num_actors else num_threads
             make = evaluator.recipe(batch=max(1, leaves // count), num_threads=threads)
-        if options.actors:
+        if options.num_actors:
             fleet = crew.fleet  # there after an interrupt
             client = crew.start_fleet(self.game, make, self._policy()) if fleet is None else fleet.client()
             make = as_maker(client)
@@ -232,10 +180,10 @@ class RaySelfPlay(SelfPlay):
 
     def _turn(self) -> None:
         """Send what is new, have all workers at work, and take in what they say."""
-        crew = self._crew
+        crew = self.crew
         for member in crew.members:
             if member.actor is None:
-                self._weights.start(member, self._margins)
+                self._weights.start(member, self.resignation.margins)
         self._weights.turn(self.version)
         for member in crew.members:
             while member.hello is not None and len(member.waiting) < _ORDERS and self._order(member):
@@ -245,12 +193,12 @@ class RaySelfPlay(SelfPlay):
             member, answer = crew.heard[0]
             if isinstance(answer, Hello):
                 member.hello = answer
-            elif isinstance(answer, Report):
+            elif isinstance(answer, PlayReport):
                 self._take(member, answer)
             crew.heard.popleft()
             if isinstance(answer, Lost):
                 self._replace(member, answer.reason)
-            elif isinstance(answer, Report) and answer.error is not None and answer.epoch == self._epoch:
+            elif isinstance(answer, PlayReport) and answer.error is not None and answer.epoch == self._epoch:
                 raise unpack_error(answer.error)
         if monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._look_for_silence()
@@ -263,7 +211,7 @@ class RaySelfPlay(SelfPlay):
     def _order(self, member: Member) -> bool:
         """Let a worker play on for a while, with as many games as it needs; whether there was something to do."""
         ledger = self.ledger
-        slots = share_slots(self.config.num_slots, self._crew.num_workers, member.index)
+        slots = share_slots(self.config.num_slots, self.crew.num_workers, member.index)
         ahead = max(1, slots // 8, round(3 * member.num_finished))
         wanted = min(slots + ahead, slots * _MAX_AHEAD)
         try:
@@ -271,7 +219,7 @@ class RaySelfPlay(SelfPlay):
             if not numbers and not ledger.num_held(member.index):
                 return False
             news, member.news = member.news, []
-            order = Order(
+            order = PlayOrder(
                 epoch=self._epoch,
                 newest=self._weights.announced,
                 numbers=numbers,
@@ -279,7 +227,7 @@ class RaySelfPlay(SelfPlay):
                 num_simulations=self._num_simulations,
                 duration_s=self.options.report_s,
             )
-            self._crew.order(member, order)
+            self.crew.order(member, order)
         except BaseException:
             ledger.lose(member.index)  # what it does play of them is not listened to
             raise
@@ -290,7 +238,7 @@ class RaySelfPlay(SelfPlay):
         left = self.ledger.num_allowed
         return wanted if left == float("inf") else min(wanted, max(1, int(left) // max(1, len(self.nodes))))
 
-    def _take(self, member: Member, report: Report) -> None:
+    def _take(self, member: Member, report: PlayReport) -> None:
         """Take in what a worker has played."""
         member.num_deaths = 0
         member.version = report.version
@@ -301,31 +249,17 @@ class RaySelfPlay(SelfPlay):
         for data in report.games:
             record = GameRecord.from_bytes(data)
             if self.ledger.is_open(record.number):
-                self._handed_in = record
-                self._hand_in()
-                self.stats.games += 1
-                self._count_repeated(record)
-        if report.margins:
-            self._margins = [*self._margins, *report.margins][-1000:]
-            self.resignation = Resignation.of(self.config, self._margins)
-            for other in self._crew.members:
-                if other is not member:
-                    other.news += report.margins
-
-    def _hand_in(self) -> None:
-        """Have a game counted and given out, both or neither: what an interrupt leaves undone is done at the next."""
-        record = self._handed_in
-        if record is not None:
-            self.ledger.hand_in(record.number)
-            if not self._finished or self._finished[-1] is not record:
-                self._finished.append(record)
-            self._handed_in = None
+                self.hand_in(record)
+        self.resignation.add(report.margins)
+        for other in self.crew.members:
+            if other is not member:
+                other.news += report.margins
 
     # --- Faults -----------------------------------------------------------------------------------------------
 
     def _replace(self, member: Member, reason: str) -> None:
         """A worker is lost: others begin its games again, and a new one takes its place wherever there is room."""
-        limit = self.search.max_restarts
+        limit = self.options.max_restarts
         self.num_restarts += 1
         member.num_deaths += 1
         worst, num_losses = self.ledger.lose(member.index)
@@ -337,16 +271,16 @@ class RaySelfPlay(SelfPlay):
             if member.num_deaths > limit:
                 what = f"worker {member.index} was lost {member.num_deaths} times in a row without a report"
             member.num_deaths = 0
-            self._weights.start(member, self._margins)
+            self._weights.start(member, self.resignation.margins)
             raise SearchError(f"{what} (max_restarts={limit}). The last time: {reason}")
-        self._weights.start(member, self._margins)
+        self._weights.start(member, self.resignation.margins)
 
     def _look_for_silence(self) -> None:
         """Give up on workers that say nothing though they should, and on a cluster that has no room at all."""
         self._looked_at = now = monotonic()
-        timeout_s = self.search.worker_timeout_s
-        patience_s = self.options.report_s + (0.0 if self._crew.fleet is None else PATIENCE_S)
-        members, options = self._crew.members, self.options
+        timeout_s = self.options.worker_timeout_s
+        patience_s = self.options.report_s + (0.0 if self.crew.fleet is None else PATIENCE_S)
+        members, options = self.crew.members, self.options
         for member in members:
             silent_s = now - member.heard_at
             if member.hello is None or not member.waiting or timeout_s is None:
@@ -356,40 +290,32 @@ class RaySelfPlay(SelfPlay):
         if not self.nodes and all(now - member.heard_at > options.start_timeout_s for member in members):
             raise SearchError(
                 f"no worker was started within {options.start_timeout_s:g} s (start_timeout_s). "
-                f"{self._crew.explain_room()}"
+                f"{self.crew.explain_room()}"
             )
 
     # --- Small things -----------------------------------------------------------------------------------------
 
     def _workers_search(self) -> SearchConfig:
         """How a worker searches."""
-        search, count = self.search, self._crew.num_workers
+        search, count = self.search, self.crew.num_workers
         cache = search.cache_memory and max(1 << 14, search.cache_memory // count)
-        threads = search.num_threads or max(1, int(self.options.cpus_per_worker))
-        pipeline = search.pipeline
-        if pipeline is None and (self.options.actors or isinstance(self._evaluator, RayEvaluator)):
+        threads = self.options.num_threads or max(1, int(self.options.cpus_per_worker))
+        pipeline = self.options.pipeline
+        if pipeline is None and (self.options.num_actors or isinstance(self._evaluator, RayEvaluator)):
             # One half of the trees grows while the other is evaluated, unless that is only more messages about less.
             pipeline = 2 if self.config.num_slots >= _MIN_PIPELINED * count else 1
-        return search.replace(
-            engine="vectorized", num_workers=None, num_threads=threads, cache_memory=cache, pipeline=pipeline
-        )
+        engine = Vectorized(num_threads=threads, pipeline=pipeline, max_batch=self.options.max_batch)
+        return search.replace(engine=engine, cache_memory=cache)
 
     def _policy(self) -> BatchingPolicy:
-        search = self.search
+        options = self.options
         return BatchingPolicy(
-            max_batch=search.max_batch,
-            max_wait_ms=search.max_wait_ms,
-            max_inflight_batches=search.max_inflight_batches,
+            max_batch=options.max_batch,
+            max_wait_ms=options.max_wait_ms,
+            max_inflight_batches=options.max_inflight_batches,
         )
 
     def _add_up(self) -> None:
         """All counts of all workers, those that were lost included."""
-        members = self._crew.members
-        if not members:
-            return
-        for counted in fields(self.stats):
-            if counted.name not in _COUNTED_HERE:
-                total = self._buried.get(counted.name, 0) + sum(
-                    member.counts.get(counted.name, 0) for member in members
-                )
-                setattr(self.stats, counted.name, total if counted.type == "float" else int(total))
+        if members := self.crew.members:
+            self.stats.add_up([self._buried, *(member.counts for member in members)], without=COUNTED_HERE)

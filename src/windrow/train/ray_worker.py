@@ -1,7 +1,7 @@
 """What a tree worker does: an actor that plays the games it is given the numbers of, a little at a time.
 
-    driver ──► play(Order) ──► Report          one after another, two of them waiting here
-    driver ──► announce, deliver, halt         at any time, on a thread of their own
+    driver ──► play(PlayOrder) ──► PlayReport      one after another, two of them waiting here
+    driver ──► announce, deliver, halt             at any time, on a thread of their own
 
 Between two orders nothing is played. The games in progress stay here, in the slots of one vectorized forest.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from time import monotonic
@@ -18,14 +19,15 @@ from typing import Any
 from windrow import _core
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import Vectorized
 from windrow.games.core_game import CoreGame
 from windrow.inference.ray_cluster import load_ray
 from windrow.inference.worker_main import describe_error
 from windrow.search.forest import memory_for_trees
-from windrow.train.multiprocess_worker import NumberedSelfPlay
+from windrow.train.game_player import GamePlayer
 from windrow.train.records import GameRecord
 from windrow.train.resignation import Resignation
-from windrow.train.selfplay_config import SelfPlayConfig
+from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class WorkerSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class PlayOrder:
     """What a worker is to do next.
 
     epoch: orders of epochs that were halted are not followed.
@@ -69,7 +71,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class PlayReport:
     """What came of an order.
 
     epoch: the order's.
@@ -98,17 +100,6 @@ class Hello:
     pid: int
 
 
-class VersionedSelfPlay(NumberedSelfPlay):
-    """Self-play that is told what its weights are called."""
-
-    told_version = 0
-
-    @property
-    def version(self) -> int:
-        """What records call the present weights."""
-        return self.told_version
-
-
 class TreeWorker:
     """The games of one worker; made by Ray on some node.
 
@@ -124,17 +115,26 @@ class TreeWorker:
         self._setup = setup
         self._evaluator: Any = setup.make_evaluator()
         num_slots = share_slots(setup.config.num_slots, setup.num_workers, index)
-        num_threads = setup.search.num_threads or 1
+        num_threads = setup.search.options_for(Vectorized).num_threads or 1
         # Others of this node have their shares of its memory too.
         share = min(1.0, num_threads / num_cores())
         memory = setup.search.max_memory and max(1, setup.search.max_memory * num_slots // setup.config.num_slots)
         search = setup.search.replace(max_memory=memory or max(1, int(memory_for_trees(setup.search) * share)))
-        self._player = VersionedSelfPlay(
-            setup.game, self._evaluator, search, setup.config.replace(num_slots=num_slots), resign_margins=margins
+        config = setup.config.replace(num_slots=num_slots)
+        self._numbers: deque[int] = deque()
+        self._finished: list[GameRecord] = []
+        self._player = GamePlayer(
+            setup.game,
+            self._evaluator,
+            search,
+            config,
+            take_number=lambda: self._numbers.popleft() if self._numbers else None,
+            on_finish=self._finished.append,
+            resignation=Resignation.of(config, margins),
+            stats=SelfPlayStats(),
         )
         self._player.told_version = version
         self._rounds: Any = None  # a generator, while there are games
-        self._num_checked = 0
         self._lag = 0
         # Written by the control thread, read by both.
         self._changed = threading.Condition()
@@ -170,33 +170,32 @@ class TreeWorker:
 
     # --- Playing ----------------------------------------------------------------------------------------------
 
-    def play(self, order: Order) -> Report:
+    def play(self, order: PlayOrder) -> PlayReport:
         """Play for a while; ends early when games have finished and there are no more numbers to fill their slots."""
         player = self._player
         if order.epoch <= self._halted:
-            return Report(epoch=order.epoch, version=player.version)
+            return PlayReport(epoch=order.epoch, version=player.version)
         self.announce(order.newest)  # orders overtake what is said on the other thread
         player.num_simulations = order.num_simulations
-        player.numbers.extend(order.numbers)
-        if order.margins:
-            self._learn_margins(order.margins)
+        self._numbers.extend(order.numbers)
+        player.resignation.add(order.margins)
         self._lag = 0
-        records: list[GameRecord] = []
+        self._finished.clear()
         error: dict[str, Any] | None = None
         try:
-            self._play(order, records)
+            self._play(order)
         except Exception as problem:
             error = describe_error(problem)
             self.forget()
-        return self._report(order.epoch, records, error)
+        return self._report(order.epoch, error)
 
     def forget(self) -> None:
         """Drop the games in progress and those to come."""
         self._end_rounds()
-        self._player.numbers.clear()
+        self._numbers.clear()
         self._player.drop_games()
 
-    def _play(self, order: Order, records: list[GameRecord]) -> None:
+    def _play(self, order: PlayOrder) -> None:
         player, num_slots = self._player, self._player.config.num_slots
         end = monotonic() + order.duration_s
         is_full = False
@@ -209,8 +208,8 @@ class TreeWorker:
             except (_core.BadEvaluation, _core.GameFault) as error:
                 player.raise_in_words(error)
                 raise
-            records += player.take_finished_games()
-            if not has_games or (records and not player.numbers and player.num_in_progress < num_slots):
+            is_short = not self._numbers and player.num_in_progress < num_slots
+            if not has_games or (self._finished and is_short):
                 break  # more games are wanted
 
     def _advance(self) -> bool:
@@ -232,7 +231,7 @@ class TreeWorker:
         if rounds is not None:
             rounds.close()
 
-    def _keep_up(self, order: Order, end: float) -> bool:
+    def _keep_up(self, order: PlayOrder, end: float) -> bool:
         """Take weights that have come, and wait for them if the present ones are too old; whether to play on."""
         with self._changed:
             while (
@@ -251,26 +250,17 @@ class TreeWorker:
         self._lag = max(self._lag, newest - delivered)
         return True
 
-    # --- Telling ----------------------------------------------------------------------------------------------
-
-    def _report(self, epoch: int, records: list[GameRecord], error: dict[str, Any] | None) -> Report:
-        player, resignation = self._player, self._player.resignation
-        num_new = resignation.num_checked - self._num_checked
-        self._num_checked = resignation.num_checked
-        return Report(
+    def _report(self, epoch: int, error: dict[str, Any] | None) -> PlayReport:
+        player = self._player
+        return PlayReport(
             epoch=epoch,
-            games=[record.to_bytes() for record in records],
+            games=[record.to_bytes() for record in self._finished],
             counts=asdict(player.stats),
-            margins=resignation.margins[-num_new:] if num_new else [],
+            margins=player.resignation.take_news(),
             version=player.version,
             lag=self._lag,
             error=error,
         )
-
-    def _learn_margins(self, margins: list[float]) -> None:
-        config = self._player.config
-        self._player.resignation = Resignation.of(config, [*self._player.resignation.margins, *margins])
-        self._num_checked = 0
 
 
 def share_slots(num_slots: int, num_workers: int, index: int) -> int:

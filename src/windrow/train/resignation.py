@@ -44,6 +44,7 @@ class Resignation:
     def __init__(self, below: float | None, *, patience: int, max_error: float, margins: Sequence[float] = ()) -> None:
         self._below, self._patience, self._max_error = below, patience, max_error
         self._margins = deque(margins, maxlen=_MAX_REMEMBERED)
+        self._news = deque[float](maxlen=_MAX_REMEMBERED)
         self.num_checked = 0
         self.num_wrong = 0
         self.threshold: float | None = None
@@ -84,7 +85,20 @@ class Resignation:
             if self.threshold is not None and watch.lowest[player] < self.threshold:
                 self.num_wrong += 1
             self._margins.append(watch.lowest[player])
+            self._news.append(watch.lowest[player])
         self._set_threshold()
+
+    def take_news(self) -> list[float]:
+        """The margins that were learned here since the last time."""
+        news = list(self._news)
+        self._news.clear()
+        return news
+
+    def add(self, margins: Sequence[float]) -> None:
+        """Take in margins that were learned elsewhere."""
+        if margins:
+            self._margins.extend(margins)
+            self._set_threshold()
 
     def _set_threshold(self) -> None:
         if self._below is None or len(self._margins) < _MIN_CHECKED:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 
 from windrow.errors import ConfigError
 from windrow.settings import Settings
@@ -94,6 +95,13 @@ class SelfPlayStats:
     """Seconds that went into expanding and backing up."""
     total_s: float = 0.0
     """Seconds inside `play`."""
+
+    def add_up(self, counts: Collection[Mapping[str, float]], *, without: Collection[str] = ()) -> None:
+        """Set all numbers but those `without` to the sums of what several workers have counted, by name."""
+        for number in fields(self):
+            if number.name not in without:
+                total = sum(counted.get(number.name, 0) for counted in counts)
+                setattr(self, number.name, total if number.type == "float" else int(total))
 
     @property
     def batch_fill(self) -> float:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from windrow.errors import TrainingError
 from windrow.nets.resnet import ResNet
-from windrow.tensor.replay import TensorReplay
+from windrow.tensor.play.replay import TensorReplay
 from windrow.train.learner import Learner, LearnerConfig
 
 _ILLEGAL = -1e9

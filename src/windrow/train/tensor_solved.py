@@ -11,8 +11,8 @@ from torch import Tensor
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.solved import FILE, Share, SolvedScore, solved_positions
+from windrow.tensor.evaluators.network import Evaluator
 from windrow.tensor.game import TensorGame, choose, rows, stack
-from windrow.tensor.network import Evaluator
 from windrow.tensor.search import TensorSearch
 
 

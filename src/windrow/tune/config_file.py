@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,12 +45,20 @@ def _to_toml(sections: Mapping[str, Any], comments: Sequence[str]) -> str:
     lines = [f"# {line}".rstrip() for comment in comments for line in comment.splitlines()]
     if lines:
         lines.append("")
-    plain = {key: value for key, value in sections.items() if not isinstance(value, Mapping)}
-    tables = {key: cast("Mapping[str, Any]", sections[key]) for key in sections if key not in plain}
-    lines += [f"{key} = {_value(value)}" for key, value in plain.items()]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_table(sections, "")]) + "\n"
+
+
+def _table(settings: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The lines of a table: its own settings first, then the tables in it."""
+    if name:
+        yield ""
+        yield f"[{name}]"
+    for key, value in settings.items():
+        if not isinstance(value, Mapping):
+            yield f"{key} = {_value(value)}"
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _table(cast("Mapping[str, Any]", value), f"{name}.{key}" if name else key)
 
 
 def _value(value: Any) -> str:

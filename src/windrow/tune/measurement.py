@@ -151,7 +151,7 @@ class Sampler:
         self._shortcut = evaluator if isinstance(evaluator, Shortcut) else None
         self._budget = config.num_simulations or 0
         self._states = list(states)
-        self._search = Search(game, evaluator, config.replace(**candidate.settings()))
+        self._search = Search(game, evaluator, config.with_settings(candidate.settings()))
         try:
             # What is done once: workers start, runtimes prepare for these sizes.
             self._search.run(self._states, num_simulations=min(self._budget, 2 * candidate.leaves_per_tree))

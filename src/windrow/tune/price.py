@@ -29,7 +29,7 @@ from typing import Any, TypeAlias, cast
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 
-PRICE_FILE = Path(__file__).parent.parent / "play" / "data" / "price_of_batching.json"
+PRICE_FILE = Path(__file__).with_name("price_of_batching.json")
 """What windrow brings along."""
 
 Rule: TypeAlias = tuple[str, str]

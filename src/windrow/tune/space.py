@@ -9,6 +9,8 @@ from typing import Any
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
 from windrow.engine_registry import engine_names
+from windrow.engines import option_names
+from windrow.search.engine import Engine
 from windrow.search.engines import engines_that, find_engine
 
 _MIN_TREES = 8
@@ -26,7 +28,8 @@ _COMPILED_TREES = (1024, 4096)
 class Candidate:
     """One way to run a search. What is None does not matter to its engine.
 
-    engine, leaves_per_tree, num_threads, num_workers, pipeline, max_batch: as in `SearchConfig`.
+    engine, leaves_per_tree: as in `SearchConfig`.
+    num_threads, num_workers, pipeline, max_batch: as in the options of the engine.
     """
 
     engine: str
@@ -54,10 +57,16 @@ class Candidate:
         return rows if self.max_batch is None else min(rows, max(self.max_batch, self.leaves_per_tree))
 
     def settings(self) -> dict[str, Any]:
-        """Its settings of a `SearchConfig`, by name; how many trees there are is for whoever searches."""
+        """Its settings of a search and of the engine, by name, for `SearchConfig.with_settings`."""
         names = ("num_threads", "num_workers", "pipeline", "max_batch", "on_collision")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {"engine": self.engine, "leaves_per_tree": self.leaves_per_tree, **given}
+
+    def table(self) -> dict[str, Any]:
+        """Its settings as the table `[search]` of a file."""
+        settings = self.settings()
+        options = {name: settings.pop(name) for name in option_names() if name in settings}
+        return {**settings, "engine": {"name": self.engine, **options}} if options else settings
 
     def simplicity(self) -> tuple[int, ...]:
         """Smaller is simpler: fewer leaves in flight, trees, engines' parts. Decides between equals."""
@@ -161,7 +170,7 @@ class Space:
 
     def resolve(self, candidate: Candidate) -> Candidate:
         """The candidate with what windrow itself would choose for what is left open."""
-        config, pipeline = self.base.replace(**candidate.settings()), self.evaluator_pipeline
+        config, pipeline = self.base.with_settings(candidate.settings()), self.evaluator_pipeline
         chosen = find_engine(candidate.engine).fill_in(config, candidate.num_trees, evaluator_pipeline=pipeline)
         return replace(candidate, **chosen)
 
@@ -204,13 +213,19 @@ class Space:
 def default_engines(num_positions: int | None, *, has_tensor: bool) -> tuple[str, ...]:
     """The engines to choose from where nobody says: a cluster only if asked for, tensors where there is a GPU."""
     batches = num_positions != 1
-    found = engines_that(lambda able: able.batches_trees == batches and able.evaluator == "here" and not able.is_choice)
-    return (*found, *(engines_that(lambda able: able.evaluator == "device") if batches and has_tensor else ()))
+
+    def is_candidate(engine: type[Engine]) -> bool:
+        able = engine.capabilities
+        if able.evaluator == "device":
+            return batches and has_tensor
+        return able.batches_trees == batches and able.evaluator == "here" and not able.is_choice
+
+    return engines_that(is_candidate)
 
 
 def one_leaf_engine() -> str:
     """The engine that has one leaf in flight: what others are compared with."""
-    (name, *_) = engines_that(lambda able: able.max_leaves == 1)
+    (name, *_) = engines_that(lambda engine: engine.capabilities.max_leaves == 1)
     return name
 
 

@@ -63,11 +63,11 @@ class TensorRunner:
 
     def alone(self, seconds: float) -> float:
         """Positions per second of the network alone, at the search's batches."""
-        from windrow.tensor.alone import network_alone
+        from windrow.tensor.evaluators.network_call import prepare_network_call
 
         rows = self.search.num_trees * (self.search.config.leaves_per_tree or 1)
         if self._ask is None:
-            self._ask = network_alone(self.network, self.search.game, rows, self.device)
+            self._ask = prepare_network_call(self.network, self.search.game, rows, self.device)
         ask = self._ask
         ask()
         self._wait()
@@ -109,9 +109,10 @@ def open_tensor(game: CoreGame, module: Any, config: SearchConfig, num_trees: in
     """
     import torch
 
-    from windrow.tensor import TensorSearch, make_game
+    from windrow.tensor import TensorSearch
+    from windrow.tensor.games.tensor_version import tensor_version
 
-    rules = make_game(game.name, **game.options)
+    rules = tensor_version(game)
     is_gpu = torch.cuda.is_available()
     device = torch.device("cuda" if is_gpu else "cpu")
     network = deepcopy(module).to(device, torch.bfloat16 if is_gpu else torch.float32)

@@ -19,6 +19,7 @@ from typing import Any
 
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import Ray
 from windrow.errors import ConfigError
 from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
 from windrow.games.core_game import CoreGame
@@ -71,7 +72,7 @@ class Tuning:
         """The choice as a config file has it; it says how to search, not how much or where to look."""
         options = {"game_options": dict(self.game.options)} if self.game.options else {}
         slots = {"selfplay": {"num_slots": self.choice.candidate.num_trees}} if self.num_positions is None else {}
-        return {"game": self.game.name, **options, "search": self.choice.candidate.settings(), **slots}
+        return {"game": self.game.name, **options, "search": self.choice.candidate.table(), **slots}
 
     def write(self, path: str | Path, *, comment: str = "") -> None:
         """Write the choice as TOML or JSON, for `SearchConfig.read`, `TrainConfig` and `--config`."""
@@ -153,7 +154,7 @@ def tune(
         num_positions=num_positions,
         rows=tuple(sorted(rows, key=lambda row: -row.adjusted)),
         choice=choice,
-        config=base.replace(**choice.candidate.settings()),
+        config=base.with_settings(choice.candidate.settings()),
         backend=getattr(contest.evaluator, "backend", None),
         price_source=price.source,
         hints=tuple(hints(rows, choice, num_positions=num_positions, max_trees=max_trees)),
@@ -229,7 +230,7 @@ def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, base: SearchConf
 
     is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
     maker = network if is_evaluator else _Loading(network, game, backend)
-    _, fleet = open_client(game, maker, base)
+    _, fleet = open_client(game, maker, base.engine if isinstance(base.engine, Ray) else Ray())
     if fleet is not None:
         stack.callback(fleet.close)
     return network if fleet is None else fleet

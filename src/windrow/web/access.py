@@ -44,19 +44,18 @@ class Access:
     token: str | None = None
 
     @classmethod
-    def for_host(cls, host: str, extra: Iterable[str] = (), *, token: str | None = None) -> Access:
+    def for_host(cls, host: str, extra: Iterable[str] = ()) -> Access:
         """The rules for a server that listens on `host`.
 
         Args:
             host: an address or a name.
             extra: more names it answers to.
-            token: the secret; None makes a new one where one is needed.
         """
         names = {name.lower() for name in extra}
         if is_loopback(host):
-            return cls(frozenset({*LOOPBACK_NAMES, host.lower(), *names}), token=token)
+            return cls(frozenset({*LOOPBACK_NAMES, host.lower(), *names}))
         names |= {host.lower(), socket.gethostname().lower(), *LOOPBACK_NAMES}
-        return cls(frozenset(names), takes_addresses=is_wildcard(host), token=token or secrets.token_urlsafe(24))
+        return cls(frozenset(names), takes_addresses=is_wildcard(host), token=secrets.token_urlsafe(24))
 
     @property
     def cookie(self) -> str:

@@ -22,7 +22,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
         *("index.html", "play.css", "play.js", "session.js", "saved.js", "turns.js", "view.js", "choices.js"),
         *("record.js", "address.js", "status.js", "game.js", "controls.js", "analysis.js", "explorer.js", *_SHARED),
     ),
-    "watch": ("watch.html", "watch.css", "watch.js", *_SHARED),
+    "watch": ("watch.html", "watch.css", "watch.js", "run_charts.js", "run_games.js", "openings.js", *_SHARED),
 }
 """The files of each page; the first is the page itself. Nothing else can be asked for."""
 

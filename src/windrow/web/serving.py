@@ -60,12 +60,12 @@ def open_port(host: str, port: int | None) -> socket.socket:
     raise AssertionError("the last port either opens or raises")
 
 
-def link_to(listener: socket.socket, access: Access, host: str, fragment: str = "") -> str:
+def link_to(listener: socket.socket, access: Access, host: str) -> str:
     """The address to open in a browser."""
     name = socket.gethostname() if is_wildcard(host) else host
     name = f"[{name}]" if ":" in name else name
     token = f"?token={access.token}" if access.token is not None else ""
-    return f"http://{name}:{listener.getsockname()[1]}/{token}{fragment}"
+    return f"http://{name}:{listener.getsockname()[1]}/{token}"
 
 
 def serve(

@@ -53,7 +53,7 @@ Message: TypeAlias = dict[str, Any]
 @cache
 def page_engines() -> tuple[str, ...]:
     """The engines that a page may choose; workers in other processes would be too much for one tree."""
-    return engines_that(lambda able: able.is_private)
+    return engines_that(lambda engine: engine.capabilities.is_private)
 
 
 @dataclass(slots=True)

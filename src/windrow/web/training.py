@@ -1,6 +1,6 @@
 """The training page: a run's folder, read again as it grows.
 
-server -> page   {"type": "run", ...} once, {"type": "metrics", ...} and {"type": "games", ...} when there is news
+server -> page   {"type": "run", ...}, {"type": "metrics", ...} and {"type": "games", ...}, again when there is news
 page -> server   {"type": "game", "id": 1, "number": 17}    the positions of one game
 """
 
@@ -18,23 +18,14 @@ from typing import Any
 
 from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame
-from windrow.train.report_data import PlayedGame, RunData, read_run
-from windrow.train.report_games import choose_games
-from windrow.train.report_metrics import is_number, read_numbers
-from windrow.web.events import EventFolder
 from windrow.web.limits import Limits, RequestError
-from windrow.web.pictures import draw
 from windrow.web.requests import Request
+from windrow.web.run_data import METRICS, RunData, read_run
+from windrow.web.run_metrics import read_numbers
+from windrow.web.run_page import describe_game, describe_games, describe_metrics, describe_run
 
-_MAX_POINTS = 600
-"""Of one metric; of a longer run each is the mean of some iterations."""
-_MAX_SERIES = 500
-"""Metrics that a page is told of; a run of windrow has some dozens."""
-_NUM_NEWEST = 60
-"""Games in the list, after the samples."""
-_MAX_FRAMES = 400
-_LOGS_EVERY_S = 5.0
-"""The logs of games are read again no sooner than that."""
+_FILES_EVERY_S = 5.0
+"""The logs of games and the newest checkpoint are read again no sooner than that."""
 
 
 class RunWatch:
@@ -51,16 +42,12 @@ class RunWatch:
 
     def __init__(self, folder: Path, game: CoreGame | None = None, *, interval_s: float = 1.0) -> None:
         self._folder, self._game, self.interval_s = folder, game, interval_s
-        self._events = EventFolder(folder / "tensorboard")
         self._lock = threading.Lock()
+        self._metrics_stamp, self._signature = self._stamp_metrics(), self._sign_files()
         self._run: RunData = read_run(folder, game)
-        self._signature = self._sign_logs()
-        self._next_logs = monotonic() + _LOGS_EVERY_S
-        self._lines: list[dict[str, float]] = []
-        self._notes: list[str] = []
-        self._lines_stamp: tuple[int, int] | None = None
+        self._games: dict[str, Any] | None = None
+        self._next_files = monotonic() + _FILES_EVERY_S
         self.metrics_version = self.games_version = 0
-        self.poll()
 
     def open_session(self, send: Callable[[str], Awaitable[None]]) -> RunSession:
         """A new page, to which `send` sends."""
@@ -69,30 +56,29 @@ class RunWatch:
     def poll(self) -> None:
         """Read what is new; blocks, from any thread."""
         with self._lock:
-            self._poll_metrics()
+            if (stamp := self._stamp_metrics()) not in (None, self._metrics_stamp):  # without a file, curves stay
+                self._metrics_stamp = stamp
+                self._run.metrics, self._run.metrics_notes = read_numbers(self._folder / METRICS)
+                self.metrics_version += 1
             now = monotonic()
-            if now >= self._next_logs:
-                if (signature := self._sign_logs()) != self._signature:
+            if now >= self._next_files:
+                if (signature := self._sign_files()) != self._signature:
                     self._run, self._signature = read_run(self._folder, self._game), signature
+                    self._games = None
                     self.games_version += 1
-                self._next_logs = now + _LOGS_EVERY_S  # what could not be read is tried again sooner
+                self._next_files = now + _FILES_EVERY_S  # what could not be read is tried again sooner
 
-    def _poll_metrics(self) -> None:
-        if self._events.poll():
-            self.metrics_version += 1
-        if self._events.scalars:
-            return
-        path, stamp = self._folder / "metrics.jsonl", None  # without TensorBoard there is only this
-        with suppress(OSError):
-            stamp = (path.stat().st_size, path.stat().st_mtime_ns)
-        if stamp != self._lines_stamp:
-            self._lines_stamp = stamp
-            self._lines, self._notes = read_numbers(path)
-            self.metrics_version += 1
+    def _stamp_metrics(self) -> tuple[int, int] | None:
+        try:
+            found = (self._folder / METRICS).stat()
+        except OSError:
+            return None
+        return found.st_size, found.st_mtime_ns
 
-    def _sign_logs(self) -> list[tuple[str, int]]:
+    def _sign_files(self) -> list[tuple[str, int]]:
+        """Changes with the logs of games and with the checkpoints."""
         signature: list[tuple[str, int]] = []
-        for path in sorted((self._folder / "games").glob("*.games")):
+        for path in sorted([*self._folder.glob("games/*.games"), *self._folder.glob("checkpoints/*")]):
             with suppress(OSError):  # deleted meanwhile
                 signature.append((path.name, path.stat().st_size))
         return signature
@@ -100,57 +86,24 @@ class RunWatch:
     # --- What pages are told ----------------------------------------------------------------------------------
 
     def describe_run(self) -> dict[str, Any]:
-        """What does not change."""
-        run = self._run
-        network, search, selfplay = run.section("network"), run.section("search"), run.section("selfplay")
-        facts = {
-            "game": repr(run.game) if run.game else str(run.settings.get("game")),
-            "network": f"ResNet {network.get('channels')}x{network.get('blocks')}" if network else "",
-            "search": f"{search.get('num_simulations')} simulations, {search.get('root')} root" if search else "",
-            "games at once": str(selfplay.get("num_slots", "")),
-        }
-        return {
-            "type": "run",
-            "title": f"{run.settings.get('game', 'game')}: {self._folder.resolve().name}",
-            "facts": {name: fact for name, fact in facts.items() if fact},
-            "notes": run.notes,
-        }
+        """The run in a few words."""
+        return describe_run(self._run)
 
     def describe_metrics(self) -> dict[str, Any]:
-        """Every metric over the iterations, thinned if there are very many; which files they are from, and notes."""
+        """Every metric over the iterations."""
         with self._lock:
-            is_board, notes = bool(self._events.scalars), [*self._events.notes]
-            if is_board:
-                series = {tag: sorted(values.items()) for tag, values in self._events.scalars.items()}
-            else:
-                notes += self._notes
-                series: dict[str, list[tuple[int, float]]] = {}
-                for line in self._lines:
-                    for name, value in line.items():
-                        if name != "iteration":
-                            series.setdefault(name, []).append((int(line["iteration"]), value))
-        drawn = {name: _thin([pair for pair in pairs if is_number(pair[1])]) for name, pairs in sorted(series.items())}
-        shown = [(name, pairs) for name, pairs in drawn.items() if pairs]
-        if len(shown) > _MAX_SERIES:
-            notes.append(f"{_MAX_SERIES} of {len(shown)} metrics are shown.")
-        source = "event files" if is_board else "metrics.jsonl"
-        return {"type": "metrics", "source": source, "series": dict(shown[:_MAX_SERIES]), "notes": notes}
+            return describe_metrics(self._run)
 
     def describe_games(self) -> dict[str, Any]:
-        """Games to click through: some chosen ones, and the newest."""
-        run = self._run
-        samples = choose_games(run.games)
-        newest = sorted(run.games, key=lambda played: -played.number)[:_NUM_NEWEST]
-        rows = [_summarize(label, played) for label, played in samples.items()]
-        return {"type": "games", "samples": rows, "newest": [_summarize("", played) for played in newest]}
+        """Games to click through, and openings; made once for all pages."""
+        with self._lock:
+            if self._games is None:
+                self._games = describe_games(self._run)
+            return self._games
 
     def describe_game(self, number: int) -> dict[str, Any]:
         """One game, position by position; values are for the first player."""
-        run = self._run
-        played = next((played for played in run.games if played.number == number), None)
-        if played is None or run.game is None:
-            raise RequestError(f"game {number} is not among the newest of this run")
-        return {"type": "game", **_summarize("", played), "frames": _frames(run.game, played)}
+        return describe_game(self._run, number)
 
 
 class RunSession:
@@ -224,47 +177,8 @@ class RunSession:
             news.append(watch.describe_metrics())
             self._metrics_told = watch.metrics_version
         if watch.games_version != self._games_told:
+            if self._games_told >= 0:  # there may be another checkpoint
+                news.append(watch.describe_run())
             news.append(watch.describe_games())
             self._games_told = watch.games_version
         return news
-
-
-def _summarize(label: str, played: PlayedGame) -> dict[str, Any]:
-    best = max(played.returns)
-    result = "drawn" if not any(played.returns) else f"player {played.returns.index(best) + 1} wins"
-    if played.resigned_by >= 0:
-        result = f"player {played.resigned_by + 1} resigned"
-    return {
-        "label": label,
-        "number": played.number,
-        "iteration": played.iteration,
-        "length": len(played.actions),
-        "result": result,
-    }
-
-
-def _frames(game: CoreGame, played: PlayedGame) -> list[dict[str, Any]]:
-    """The positions of a game; each with the move that led to it and what the search thought before it was made."""
-    state = game.unpack_start(played.initial)
-    frames: list[dict[str, Any]] = [
-        {"name": "", "mover": -1, "value": None, "rendering": game.render(state), "picture": draw(game, state)}
-    ]
-    values = iter(played.values)
-    for move, is_action in zip(played.all_moves[:_MAX_FRAMES], played.is_action, strict=False):
-        mover, name = game.to_play(state), game.move_name(state, move)
-        value = next(values, None) if is_action else None
-        before, state = state, game.apply(state, move)
-        if value is not None:
-            value = round(float(value if mover == 0 else -value), 3) if is_number(value) else None
-        picture = draw(game, state, before)
-        frames.append(
-            {"name": name, "mover": mover, "value": value, "rendering": game.render(state), "picture": picture}
-        )
-    return frames
-
-
-def _thin(pairs: list[tuple[int, float]]) -> list[list[float]]:
-    """At most `_MAX_POINTS` points: means of as many in a row as that takes, named by the last of them."""
-    size = -(-len(pairs) // _MAX_POINTS) or 1
-    groups = [pairs[start : start + size] for start in range(0, len(pairs), size)]
-    return [[group[-1][0], sum(value for _, value in group) / len(group)] for group in groups]

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
-from windrow.capabilities import Capabilities
-from windrow.engine_registry import engine_names, engine_place
-from windrow.errors import MissingExtraError, how_to_install
+from windrow.config import SearchConfig
+from windrow.engine_registry import engine_names, load_engine
+from windrow.errors import ConfigError
 from windrow.search.engine import Engine
+
+
+def engine_class(config: SearchConfig) -> type[Engine]:
+    """The class of a config's engine."""
+    return find_engine(config.engine_name)
 
 
 def find_engine(name: str) -> type[Engine]:
     """The class of an engine.
 
     Raises:
-        ConfigError: there is no engine of this name.
+        ConfigError: there is no engine of this name, or its class cannot be imported.
         MissingExtraError: it needs a package that is not installed.
     """
-    module, _, attribute = engine_place(name).partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtraError(f"the {name} engine needs PyTorch: {how_to_install('torch')}") from error
+    return load_engine(name)
 
 
-def engines_that(can: Callable[[Capabilities], bool]) -> tuple[str, ...]:
-    """The names of the engines that can do something, of those whose packages are installed."""
+def engines_that(fit: Callable[[type[Engine]], bool]) -> tuple[str, ...]:
+    """The names of the engines for which `fit` holds. Engines that cannot be imported here are left out."""
     found: list[str] = []
     for name in engine_names():
         try:
-            if can(find_engine(name).capabilities):
+            if fit(find_engine(name)):
                 found.append(name)
-        except ImportError:  # noqa: PERF203 - one of them, not all
+        except (ImportError, ConfigError):  # noqa: PERF203 - one of them, not all
             continue
     return tuple(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windrow.capabilities import Capabilities
+from windrow.engines import Auto
 from windrow.search.engines.batched import BatchedEngine, leaves_of_one_tree
 from windrow.search.engines.local import LocalEngine
 from windrow.search.engines.sequential import SequentialEngine
@@ -16,11 +17,13 @@ class AutoEngine(LocalEngine):
     """The vectorized engine for many trees; for one tree the batched one, or the sequential one."""
 
     name = "auto"
+    Options = Auto
     capabilities = Capabilities(
         summary="vectorized for many trees, batched or sequential for one",
         is_choice=True,
         has_leaves_of_one_tree=True,
     )
+    selfplay = "windrow.train.local_selfplay:LocalSelfPlay"
 
     def plan(self, num_trees: int) -> Schedule:
         """Choose an engine for so many trees."""

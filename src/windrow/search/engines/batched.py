@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
+from windrow.engines import Batched
 from windrow.search.engines.local import LocalEngine
 from windrow.search.growth import Growth, Schedule
 
@@ -14,6 +15,7 @@ class BatchedEngine(LocalEngine):
     """Grows every tree on its own, one round per batch."""
 
     name = "batched"
+    Options = Batched
     capabilities = Capabilities(
         summary="many leaves of one tree at a time", has_leaves_of_one_tree=True, knobs=("leaves_per_tree",)
     )

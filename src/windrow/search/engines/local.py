@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow import _core
 from windrow.config import SearchConfig
+from windrow.engines import EngineOptions, HostOptions
 from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
-from windrow.inference.port import EvaluatorPort
 from windrow.search.engine import Engine, Order, Roots
 from windrow.search.forest import make_forest, roots_of
 from windrow.search.growth import Growth, Schedule
@@ -28,9 +29,11 @@ class LocalEngine(Engine):
     with one of its own.
     """
 
+    Options: ClassVar[type[EngineOptions]] = HostOptions
+
     def __init__(self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None) -> None:
         self.game, self.config, self._cache = game, config, cache
-        self.port = EvaluatorPort(game, evaluator, max_batch=config.max_batch)
+        self.port = EvaluatorPort(game, evaluator, max_batch=config.options_for(HostOptions).max_batch)
         """The evaluator."""
         self._forest: _core.Forest | None = None
         self._schedule = Schedule()

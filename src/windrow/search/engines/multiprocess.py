@@ -18,11 +18,12 @@ import numpy.typing as npt
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import Multiprocess
 from windrow.errors import ConfigError
 from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
 from windrow.inference.pool import WorkerPool
-from windrow.inference.port import EvaluatorPort
 from windrow.search.engine import Engine, Order, Roots
 from windrow.search.growth import Schedule
 from windrow.search.remote_forest import RemoteForest, make_pool
@@ -36,6 +37,7 @@ class MultiprocessEngine(Engine):
     """Grows all trees together, in several processes."""
 
     name = "multiprocess"
+    Options = Multiprocess
     capabilities = Capabilities(
         summary="leaves of many trees at a time, with the trees in worker processes",
         batches_trees=True,
@@ -44,10 +46,11 @@ class MultiprocessEngine(Engine):
         asks_game_here=False,
         is_private=False,
     )
+    selfplay = "windrow.train.multiprocess:MultiprocessSelfPlay"
 
     def __init__(self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None) -> None:
         self._game, self._config = game, config
-        self._port = EvaluatorPort(game, evaluator, max_batch=config.max_batch)
+        self._port = EvaluatorPort(game, evaluator, max_batch=config.options_for(Multiprocess).max_batch)
         self._pickled = _pickle(evaluator) if self._port.takes_states else None
         self._pool: WorkerPool | None = None
         self._forest: RemoteForest | None = None
@@ -172,7 +175,7 @@ class MultiprocessEngine(Engine):
 
 def workers_for(config: SearchConfig, num_trees: int) -> int:
     """Workers, each of which has one tree at least."""
-    return min(num_trees, config.num_workers or num_cores())
+    return min(num_trees, config.options_for(Multiprocess).num_workers or num_cores())
 
 
 def schedule_workers(config: SearchConfig, num_trees: int, num_workers: int, *, evaluator_pipeline: int) -> Schedule:
@@ -181,10 +184,10 @@ def schedule_workers(config: SearchConfig, num_trees: int, num_workers: int, *, 
     A worker grows one half of its trees while the leaves of the other half are evaluated, unless that would only be
     more messages about less.
     """
-    leaves = config.leaves_per_tree or 1
+    options, leaves = config.options_for(Multiprocess), config.leaves_per_tree or 1
     is_worth_it = evaluator_pipeline > 1 or num_trees * leaves // num_workers >= 2 * _MIN_ROWS_PER_REQUEST
-    pipeline = config.pipeline or (2 if is_worth_it else 1)
-    return Schedule(leaves_per_tree=leaves, pipeline=pipeline, max_batch=config.max_batch)
+    pipeline = options.pipeline or (2 if is_worth_it else 1)
+    return Schedule(leaves_per_tree=leaves, pipeline=pipeline, max_batch=options.max_batch)
 
 
 def _pickle(evaluator: object) -> bytes:

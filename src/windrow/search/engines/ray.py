@@ -22,9 +22,10 @@ import numpy as np
 from windrow import _core
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
+from windrow.engines import Ray
 from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.port import ObservationBuffer, Ticket
 from windrow.games.core_game import CoreGame
-from windrow.inference.port import ObservationBuffer, Ticket
 from windrow.inference.ray_client import RayEvaluator, RayQuestion
 from windrow.inference.ray_opening import open_client
 from windrow.inference.ray_stats import LinkStats
@@ -84,6 +85,7 @@ class RayEngine(LocalEngine):
     """Grows all trees together, with inference actors for an evaluator."""
 
     name = "ray"
+    Options = Ray
     capabilities = Capabilities(
         summary="trees in this process, evaluators on a Ray cluster, many batches out",
         batches_trees=True,
@@ -92,9 +94,10 @@ class RayEngine(LocalEngine):
         evaluator="actors",
         is_private=False,
     )
+    selfplay = "windrow.train.ray_selfplay:RaySelfPlay"
 
     def __init__(self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None) -> None:
-        self._client, self.fleet = open_client(game, evaluator, config)
+        self._client, self.fleet = open_client(game, evaluator, config.options_for(Ray))
         """The actors that were started for this search and end with it; None where it was given others."""
         if self.fleet is not None:
             # Whoever forgets to close a search does not keep its actors.
@@ -111,7 +114,7 @@ class RayEngine(LocalEngine):
         return Schedule(
             leaves_per_tree=self._pace.leaves_per_tree,
             pipeline=self._pace.num_batches,
-            num_threads=self.config.num_threads or threads_for(num_trees, leaves_cores=True),
+            num_threads=self.config.options_for(Ray).num_threads or threads_for(num_trees, leaves_cores=True),
         )
 
     def begin(self, order: Order) -> None:
@@ -154,12 +157,12 @@ class RayEngine(LocalEngine):
 
 def pace_for(config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> _Pace:
     """How large batches are and how many are out, for so many trees."""
-    leaves = config.leaves_per_tree or 1
-    num_batches = config.max_inflight_batches or evaluator_pipeline
-    size = config.max_batch or _batch_size(config, num_trees * leaves, num_batches)
+    options, leaves = config.options_for(Ray), config.leaves_per_tree or 1
+    num_batches = options.max_inflight_batches or evaluator_pipeline
+    size = options.max_batch or _batch_size(config, num_trees * leaves, num_batches)
     # Else places would stay empty, or the only batch half empty.
     overlaps = num_trees * leaves <= max((num_batches - 1) * size, size - 1)
-    return _Pace(size, num_batches, leaves, overlaps, config.max_wait_ms / 1000.0)
+    return _Pace(size, num_batches, leaves, overlaps, options.max_wait_ms / 1000.0)
 
 
 def _batch_size(config: SearchConfig, num_leaves: int, num_batches: int) -> int:

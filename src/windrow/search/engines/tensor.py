@@ -16,33 +16,23 @@ import numpy.typing as npt
 import torch
 
 from windrow.config import SearchConfig
-from windrow.errors import GameError
+from windrow.engines import Tensor
 from windrow.evaluators.cache import PredictionCache
+from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
-from windrow.inference.port import EvaluatorPort
 from windrow.search.engine import Engine, Order, Roots
 from windrow.search.growth import Schedule
 from windrow.search.stats import SearchStats, make_stats
-from windrow.tensor.answers import on_device
-from windrow.tensor.census import Census, count, lines
-from windrow.tensor.game import TensorGame
-from windrow.tensor.games import GAMES, make_game
-from windrow.tensor.games.host_states import HostStates
-from windrow.tensor.pools import NO_CHILD
+from windrow.tensor.evaluators.from_host import on_device
+from windrow.tensor.game import outcome_numbers_of
+from windrow.tensor.games.host_states import check_host_states, to_device
+from windrow.tensor.games.tensor_version import tensor_version
 from windrow.tensor.result import TensorResult
 from windrow.tensor.rules import CAPABILITIES, NAME
 from windrow.tensor.search import TensorSearch
-
-
-def sibling_of(game: CoreGame) -> TensorGame:
-    """The same game in torch ops."""
-    if game.name not in GAMES:
-        raise GameError(
-            f"the tensor engine has no {game.name}: it knows {', '.join(sorted(GAMES))}. Write the game in torch ops "
-            "(windrow.tensor.TensorGame) and search it with windrow.tensor.TensorSearch, or choose another engine"
-        )
-    return make_game(game.name, **game.options)
+from windrow.tensor.tree.counts import TreeCounts, count_trees, most_visited_lines
+from windrow.tensor.tree.pools import NO_CHILD
 
 
 class TensorEngine(Engine):
@@ -50,14 +40,15 @@ class TensorEngine(Engine):
 
     name = NAME
     capabilities = CAPABILITIES
+    training = "windrow.train.device:DeviceTraining"
+    Options = Tensor
 
     def __init__(self, game: CoreGame, evaluator: object, config: SearchConfig, cache: PredictionCache | None) -> None:
         self._game, self._evaluator, self._config = game, evaluator, config
         # It is never called through this, but whoever calls networks wrongly hears of it as with every other engine.
-        self._port = EvaluatorPort(game, evaluator, max_batch=config.max_batch)
-        rules = sibling_of(game)
-        assert isinstance(rules, HostStates)
-        self._rules: Any = rules
+        self._port = EvaluatorPort(game, evaluator, max_batch=None)
+        self._options = config.options_for(Tensor)
+        self._rules: Any = check_host_states(tensor_version(game, self._options.game))
         self._made: TensorSearch | None = None
         self._num_leaves = config.leaves_per_tree or 1
         self._roots: list[State] = []
@@ -66,7 +57,7 @@ class TensorEngine(Engine):
         self._is_new: list[bool] = []
         """Of every tree, whether its root has never been searched."""
         self._order = (0, 0)  # simulations, and the number of the search
-        self._before = self._now = Census()
+        self._before = self._now = TreeCounts()
         self._result: TensorResult | None = None
         self._seconds = 0.0
 
@@ -86,14 +77,13 @@ class TensorEngine(Engine):
         """Plant all trees anew."""
         if self._made is None or self._made.num_trees != len(roots):
             self._made = None
-            network, device = on_device(self._evaluator, self._rules)
+            network, device = on_device(self._evaluator, self._rules, self._options.device)
             # Room for `advance` and for searches that go on.
             self._made = TensorSearch(
                 self._rules, network, self._config, num_trees=len(roots), device=device, keeps_subtrees=True
             )
         self._roots = list(roots)
-        rows = np.asarray(self._game.rows_of(self._roots), np.uint8)
-        self._planted = self._rules.from_host(rows, self._search.device)
+        self._planted = to_device(self._rules, self._game, self._roots, self._search.device)
         self._result, self._is_new = None, [True] * len(self._roots)
 
     def advance(self, moves: npt.NDArray[np.int64]) -> None:
@@ -106,7 +96,7 @@ class TensorEngine(Engine):
                 of_chance = [self._game.to_play(root) == CHANCE for root in before]
                 edges = [self._outcome(m) if is_so else m for m, is_so in zip(played, of_chance, strict=True)]
                 self._search.advance(torch.tensor(edges, device=self._search.device))
-                is_new = cast("list[bool]", self._search.pools.is_new.tolist())
+                is_new = cast("list[bool]", self._search.is_unevaluated.tolist())
             else:
                 self.plant(after)
         except BaseException:  # also an interrupt after the last of these calls
@@ -122,7 +112,7 @@ class TensorEngine(Engine):
         What cannot be searched is refused here, while the trees are as they were.
         """
         self._order = self._search.budget_of(int(order.budgets[0])), int(order.counts[0])
-        self._before = self._now = Census() if self._planted is not None else count(self._search.pools)
+        self._before = self._now = TreeCounts() if self._planted is not None else count_trees(self._search.pools)
         self._seconds = 0.0
 
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
@@ -136,7 +126,7 @@ class TensorEngine(Engine):
             self.plant(self._roots)
             raise
         self._planted, self._result, self._is_new = None, result, [False] * len(self._roots)
-        self._now = count(self._search.pools)
+        self._now = count_trees(self._search.pools)
         self._seconds = perf_counter() - start
         yield
 
@@ -149,7 +139,7 @@ class TensorEngine(Engine):
             tensor.cpu().numpy() for tensor in (result.visits, result.prior, result.q, result.value)
         )
         # With a Gumbel root, lines go on from the action to play.
-        found = lines(self._search.pools, self._now.max_depth, result.chosen_action)
+        found = most_visited_lines(self._search.pools, self._now.max_depth, result.chosen_action)
         improved = None if result.improved_policy is None else result.improved_policy.cpu().numpy()
         chosen = None if result.chosen_action is None else result.chosen_action.cpu().numpy()
         return Roots(visits, priors, qs, values, None, found, improved, chosen)
@@ -219,8 +209,8 @@ class TensorEngine(Engine):
 
     def _outcome(self, move: int) -> int:
         """The edge of an outcome, which may have a number of its own on the host; -1 if there is none."""
-        numbers: tuple[int, ...] = getattr(self._rules, "outcome_numbers", ())
-        return move if not numbers else numbers.index(move) if move in numbers else -1
+        numbers = outcome_numbers_of(self._rules)
+        return numbers.index(move) if move in numbers else -1
 
     @property
     def _search(self) -> TensorSearch:

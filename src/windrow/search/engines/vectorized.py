@@ -9,6 +9,7 @@ from typing import Any
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
+from windrow.engines import HostOptions, Vectorized
 from windrow.search.engines.local import LocalEngine
 from windrow.search.growth import Growth, Schedule
 
@@ -26,11 +27,13 @@ class VectorizedEngine(LocalEngine):
     """Grows all trees together."""
 
     name = "vectorized"
+    Options = Vectorized
     capabilities = Capabilities(
         summary="leaves of many trees at a time",
         batches_trees=True,
         knobs=("trees", "leaves_per_tree", "num_threads", "pipeline", "max_batch"),
     )
+    selfplay = "windrow.train.local_selfplay:LocalSelfPlay"
 
     @classmethod
     def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
@@ -55,13 +58,15 @@ def schedule_many(config: SearchConfig, num_trees: int, *, evaluator_pipeline: i
         num_trees: trees in this process.
         evaluator_pipeline: batches that the evaluator likes to have at once.
     """
+    given = config.options_for(HostOptions)
+    options = given if isinstance(given, Vectorized) else Vectorized(max_batch=given.max_batch)
     leaves, is_asynchronous = config.leaves_per_tree or 1, evaluator_pipeline > 1
-    num_threads = config.num_threads or threads_for(num_trees, leaves_cores=is_asynchronous)
+    num_threads = options.num_threads or threads_for(num_trees, leaves_cores=is_asynchronous)
     schedule = Schedule(
         leaves_per_tree=leaves,
-        pipeline=config.pipeline or min(evaluator_pipeline, max(1, num_trees * leaves // _MIN_ROWS_PER_BATCH)),
+        pipeline=options.pipeline or min(evaluator_pipeline, max(1, num_trees * leaves // _MIN_ROWS_PER_BATCH)),
         num_threads=num_threads,
-        max_batch=config.max_batch,
+        max_batch=options.max_batch,
     )
     if not is_asynchronous or num_threads == 1:
         return schedule

@@ -1,4 +1,4 @@
-"""Games as torch ops: the built-in ones, each equal to its C++ sibling of the same name and options, and your own."""
+"""Games as torch ops: the built-in ones, each equal to the game in C++ of the same name and options, and your own."""
 
 from __future__ import annotations
 

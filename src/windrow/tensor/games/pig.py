@@ -37,7 +37,7 @@ class Pig:
     observation = (3,)
     num_outcomes = _FACES
     outcome_numbers = tuple(range(1, _FACES + 1))
-    """The faces, as the sibling in C++ counts them."""
+    """The faces, as the game in C++ counts them."""
 
     def __init__(self, *, target: int = 100) -> None:
         if not _MIN_TARGET <= target <= _MAX_TARGET:

@@ -1,6 +1,6 @@
 // Lines over the moves of a game or the iterations of a run.
 
-import { svg } from "./dom.js";
+import { el, svg } from "./dom.js";
 
 const WIDTH = 480, HEIGHT = 150, LEFT = 44, RIGHT = 10, TOP = 8, BOTTOM = 22;
 
@@ -43,9 +43,20 @@ function path(values, x, y) {
   return text;
 }
 
-// A metric over iterations. points: [[iteration, value], ...] per line, in order.
-export function drawMetric(box, lines, { show, label, hasZero }) {
-  const all = lines.flatMap(line => line.points), height = 190, width = 400;
+// Lines of points [iteration, value] as rows: [iteration, [a value or undefined per line]], in order.
+export function tabulate(lines) {
+  const rows = new Map();
+  lines.forEach(({ points }, index) => points.forEach(([at, value]) => {
+    if (!rows.has(at)) rows.set(at, lines.map(() => undefined));
+    rows.get(at)[index] = value;
+  }));
+  return [...rows].sort(([a], [b]) => a - b);
+}
+
+// A metric over iterations. points: [[iteration, value], ...] per line, in order; times: the seconds since the start by
+// iteration, of some. show(value) is short, for the axis, full(value) for the numbers under the pointer.
+export function drawMetric(box, lines, { show, full, label, hasZero, times, duration }) {
+  const all = lines.flatMap(line => line.points), below = times.size ? 38 : BOTTOM, height = 168 + below, width = 400;
   const values = all.map(point => point[1]);
   let low = Math.min(...values), high = Math.max(...values);
   if (hasZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
@@ -53,26 +64,39 @@ export function drawMetric(box, lines, { show, label, hasZero }) {
   const ticks = niceTicks(low, high);
   low = ticks[0];
   high = ticks[ticks.length - 1];
-  const left = 58, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
-  const x = at => left + (last > first ? (at - first) / (last - first) : 0.5) * (width - left - RIGHT);
-  const y = value => TOP + (1 - (value - low) / (high - low)) * (height - TOP - BOTTOM);
+  const left = 58, right = 18, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
+  const x = at => left + (last > first ? (at - first) / (last - first) : 0.5) * (width - left - right);
+  const y = value => TOP + (1 - (value - low) / (high - low)) * (height - TOP - below);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "odds metric" });
   for (const value of ticks) {
-    drawing.append(svg("line", { x1: left, x2: width - RIGHT, y1: y(value), y2: y(value), class: "grid" }));
+    drawing.append(svg("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: "grid" }));
     drawing.append(svg("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end", text: show(value) }));
   }
   for (const at of spread(first, last)) {
-    drawing.append(svg("text", { x: x(at), y: height - 6, "text-anchor": "middle", text: at }));
+    drawing.append(svg("text", { x: x(at), y: height - below + 16, "text-anchor": "middle", text: at }));
+    const known = [...times.keys()].filter(time => time <= at).pop();
+    if (known !== undefined) drawing.append(svg("text", { x: x(at), y: height - 6, "text-anchor": "middle", class: "time", text: duration(times.get(known)) }));
   }
   lines.forEach(({ points }, index) => {
     const d = points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     drawing.append(svg("path", { d, class: `line s${index}` }));
     for (const [at, value] of points.length > 40 ? points.slice(-1) : points) {
-      drawing.append(svg("circle", { cx: x(at), cy: y(value), r: 2.5, class: `dot s${index}` },
-        svg("title", { text: `iteration ${at}: ${show(value)}` })));
+      drawing.append(svg("circle", { cx: x(at), cy: y(value), r: 2.5, class: `dot s${index}` }));
     }
   });
-  box.replaceChildren(drawing);
+  const guide = svg("line", { y1: TOP, y2: height - below, class: "guide" }), tip = el("div", { class: "tip", "aria-hidden": "true" }), rows = tabulate(lines);
+  drawing.append(guide);
+  drawing.addEventListener("pointermove", event => {
+    const rect = drawing.getBoundingClientRect(), scale = rect.width / width, pointer = (event.clientX - rect.left) / scale;
+    const [at, found] = rows.reduce((best, row) => Math.abs(x(row[0]) - pointer) < Math.abs(x(best[0]) - pointer) ? row : best);
+    tip.textContent = [`iteration ${at}`, times.has(at) ? `time ${duration(times.get(at))}` : "", ...found.map((value, index) => value === undefined ? "" : `${lines[index].label} ${full(value)}`)].filter(Boolean).join("\n");
+    const place = x(at) * scale;
+    tip.style.left = `${place + (place > rect.width / 2 ? -8 - tip.offsetWidth : 8)}px`;
+    for (const end of ["x1", "x2"]) guide.setAttribute(end, x(at));
+    box.classList.add("pointed");
+  });
+  drawing.addEventListener("pointerleave", () => box.classList.remove("pointed"));
+  box.replaceChildren(drawing, tip);
 }
 
 function spread(first, last, most = 6) {

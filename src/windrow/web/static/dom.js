@@ -21,6 +21,12 @@ export const el = (tag, attributes = {}, ...children) => fill(document.createEle
 // The same in SVG.
 export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+// A table of texts whose first column says what each row is.
+export function table(header, rows) {
+  const cells = row => row.map((text, index) => index ? el("td", { text }) : el("th", { scope: "row", text }));
+  return el("table", {}, el("thead", {}, el("tr", {}, ...header.map(text => el("th", { scope: "col", text })))), el("tbody", {}, ...rows.map(row => el("tr", {}, ...cells(row)))));
+}
+
 export const count = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 // 1234 -> 1.23k: for places with little room.

@@ -1,0 +1,121 @@
+#include "roots.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace windrow {
+
+const Tree& planted_tree(const Forest& forest, int32_t index) {
+  const Tree& tree = forest.tree(index);
+  if (!tree.is_planted()) throw std::logic_error("the tree has no root yet");
+  return tree;
+}
+
+std::vector<uint8_t> root_states(const Forest& forest, std::span<const int32_t> trees) {
+  const size_t size = static_cast<size_t>(forest.game().state_bytes);
+  std::vector<uint8_t> states(trees.size() * size);
+  for (size_t row = 0; row < trees.size(); ++row) {
+    const Tree& tree = planted_tree(forest, trees[row]);
+    std::memcpy(states.data() + row * size, tree.state_of(tree.root()), size);
+  }
+  return states;
+}
+
+RootStatistics root_statistics(const Forest& forest, std::span<const int32_t> trees) {
+  const size_t count = trees.size(), width = static_cast<size_t>(forest.game().num_actions);
+  RootStatistics found{.visits = std::vector<int32_t>(count * width),
+                       .priors = std::vector<float>(count * width),
+                       .qs = std::vector<float>(count * width),
+                       .values = std::vector<float>(count)};
+  for (size_t row = 0; row < count; ++row) {
+    const Tree& tree = planted_tree(forest, trees[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind == NodeKind::kOfChance) continue;
+    if (root.kind != NodeKind::kExpanded) {
+      for (const uint16_t action : tree.actions(root)) found.priors[row * width + action] = 1.0f / root.num_edges;
+      continue;
+    }
+    found.values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
+    for (size_t edge = 0; edge < root.num_edges; ++edge) {
+      const size_t cell = row * width + tree.actions(root)[edge];
+      const int32_t visits = root.is_open ? tree.visits(root)[edge] : 0;
+      found.visits[cell] = visits;
+      found.priors[cell] = tree.priors(root)[edge];
+      if (visits > 0) found.qs[cell] = static_cast<float>(tree.value_sums(root)[edge]) / static_cast<float>(visits);
+    }
+  }
+  return found;
+}
+
+std::vector<float> root_player_values(const Forest& forest, std::span<const int32_t> trees) {
+  const size_t width = static_cast<size_t>(forest.game().num_values);
+  if (width == 1) throw std::logic_error("the game has one value, not one per player");
+  std::vector<float> values(trees.size() * width);
+  for (size_t row = 0; row < trees.size(); ++row) {
+    const Tree& tree = planted_tree(forest, trees[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind != NodeKind::kExpanded) continue;
+    for (size_t player = 0; player < width; ++player) {
+      values[row * width + player] =
+          static_cast<float>(tree.player_value_sums(root)[player]) / static_cast<float>(root.visits);
+    }
+  }
+  return values;
+}
+
+std::vector<std::vector<int32_t>> root_lines(const Forest& forest, std::span<const int32_t> trees) {
+  std::vector<std::vector<int32_t>> lines;
+  lines.reserve(trees.size());
+  const bool is_gumbel = forest.options().gumbel.max_considered > 0;
+  for (const int32_t index : trees) {
+    const Tree& tree = planted_tree(forest, index);
+    // Of the actions that a Gumbel root has visited most it plays the one of highest score, not the first.
+    const bool is_chosen = is_gumbel && tree.node(tree.root()).kind == NodeKind::kExpanded;
+    lines.push_back(tree.principal_variation(is_chosen ? tree.gumbel_action() : -1));
+  }
+  return lines;
+}
+
+GumbelResults gumbel_results(const Forest& forest, std::span<const int32_t> trees) {
+  if (forest.options().gumbel.max_considered == 0) throw std::logic_error("the roots are not Gumbel roots");
+  const size_t count = trees.size(), width = static_cast<size_t>(forest.game().num_actions);
+  GumbelResults found{.policies = std::vector<float>(count * width), .actions = std::vector<int32_t>(count)};
+  for (size_t row = 0; row < count; ++row) {
+    const Tree& tree = planted_tree(forest, trees[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind == NodeKind::kOfChance) continue;
+    const std::span<const uint16_t> actions = tree.actions(root);
+    float* const policy = found.policies.data() + row * width;
+    if (root.kind != NodeKind::kExpanded) {
+      for (const uint16_t action : actions) policy[action] = 1.0f / root.num_edges;
+      found.actions[row] = actions.empty() ? 0 : actions[0];
+      continue;
+    }
+    const std::vector<float> improved = tree.gumbel_policy();
+    for (size_t edge = 0; edge < actions.size(); ++edge) policy[actions[edge]] = improved[edge];
+    found.actions[row] = tree.gumbel_action();
+  }
+  return found;
+}
+
+ForestTotals sum_totals(const Forest& forest, std::span<const int32_t> trees) {
+  ForestTotals sum;
+  for (const int32_t index : trees) {
+    const Tree& tree = forest.tree(index);
+    sum.counters.simulations += tree.counters.simulations;
+    sum.counters.evaluations += tree.counters.evaluations;
+    sum.counters.cache_hits += tree.counters.cache_hits;
+    sum.counters.collisions += tree.counters.collisions;
+    sum.counters.terminal_hits += tree.counters.terminal_hits;
+    sum.counters.depth_sum += tree.counters.depth_sum;
+    sum.counters.max_depth = std::max(sum.counters.max_depth, tree.counters.max_depth);
+    sum.nodes += tree.num_nodes();
+    sum.expanded += tree.num_expanded();
+    sum.bytes += tree.bytes();
+    sum.full_trees += tree.is_full() ? 1 : 0;
+  }
+  return sum;
+}
+
+}  // namespace windrow

@@ -1,0 +1,71 @@
+"""An evaluator of the other engines as this one calls it: a function of tensors, on the device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from windrow.errors import ConfigError
+from windrow.evaluators.hashing import HashEvaluator
+from windrow.evaluators.torch import TorchEvaluator
+from windrow.evaluators.uniform import UniformEvaluator
+from windrow.tensor.device import find_device
+from windrow.tensor.evaluators.hashing import TensorHashEvaluator
+from windrow.tensor.evaluators.network import Evaluator
+from windrow.tensor.game import TensorGame, observation_size
+
+
+class _Autocast(nn.Module):
+    """A module under autocast, as `TorchEvaluator(module, dtype=...)` runs it."""
+
+    def __init__(self, module: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.module, self._kind, self._dtype = module, device.type, dtype
+
+    def forward(self, *observations: Tensor, **parts: Tensor) -> tuple[Tensor, Tensor]:
+        """(logits [B, A], values [B] or [B, 1]) in float32."""
+        with torch.autocast(self._kind, self._dtype):
+            logits, values = self.module(*observations, **parts)
+        return logits.float(), values.float()
+
+
+class _Uniform(nn.Module):
+    """Equal priors and a draw, everywhere."""
+
+    def __init__(self, num_actions: int) -> None:
+        super().__init__()
+        self._num_actions = num_actions
+
+    def forward(self, *observations: Tensor, **parts: Tensor) -> tuple[Tensor, Tensor]:
+        """(logits [B, A], values [B]): zeros."""
+        shown = next(iter((*observations, *parts.values())))
+        zeros = torch.zeros((len(shown), self._num_actions), dtype=torch.float32, device=shown.device)
+        return zeros, zeros[:, 0]
+
+
+def on_device(evaluator: object, game: TensorGame, device: str = "auto") -> tuple[Evaluator, str | torch.device]:
+    """(the same answers as a function of tensors, where it is to run).
+
+    Args:
+        evaluator: as the other engines call it.
+        game: whose positions it evaluates.
+        device: where it is to run. "auto": where the evaluator's module is, or the GPU if there is one.
+    """
+    if isinstance(evaluator, TorchEvaluator):
+        module, its_device, dtype = evaluator.module, evaluator.device, evaluator.dtype
+        if device != "auto" and find_device(device) != find_device(its_device):
+            raise ConfigError(
+                f"the network is on {its_device}, but the trees are to be on {device}: leave the engine's device "
+                f"out, or make TorchEvaluator(module, device={device!r})"
+            )
+        if dtype is None or dtype == torch.float32:
+            return module, its_device
+        return _Autocast(module, its_device, dtype), its_device
+    if isinstance(evaluator, HashEvaluator):
+        return TensorHashEvaluator(game.num_actions, observation_size(game), evaluator.seed), device
+    if isinstance(evaluator, UniformEvaluator):
+        return _Uniform(game.num_actions), device
+    raise ConfigError(
+        f"{evaluator!r} answers on the host, but the tensor engine never leaves the device: give it a PyTorch module, "
+        "as TorchEvaluator(module), or choose another engine"
+    )

@@ -1,0 +1,75 @@
+"""A root that spends its simulations by sequential halving: `windrow.gumbel` for B trees in plain torch ops.
+
+All in float64, operations in the order written; sums go over the actions one by one, since their rounding is part of
+the law.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from windrow.tensor.ops.numerics_torch import exp64, log64, sum_in_order, uniform
+from windrow.tensor.tree.gumbel_roots import GumbelRoots
+from windrow.tensor.tree.pools import Pools
+
+GUMBEL = 3
+"""The purpose of its random numbers; see `windrow.numerics.Purpose`."""
+LOG_OF_NOTHING = -64.0
+
+
+def draw_noise(roots: GumbelRoots, *, seed: int, num_searches: int) -> None:
+    """The noise of one search: Gumbel draws times the scale."""
+    shape = roots.noise.shape
+    tree = torch.arange(shape[0], device=roots.noise.device)[:, None].expand(shape)
+    lane = GUMBEL + 256 * torch.arange(shape[1], device=roots.noise.device).expand(shape)
+    draw = uniform(seed, tree, num_searches, lane, torch.zeros_like(tree))
+    roots.noise.copy_(roots.scale * -log64(-log64(draw)))
+
+
+def choose(pools: Pools, roots: GumbelRoots) -> None:
+    """Write where the next simulation of every tree goes first, and count it."""
+    visits, legal = pools.visits[:, 0, : pools.num_actions], pools.root_priors >= 0
+    considered = legal.sum(1).clamp_max(roots.most_considered)
+    level = roots.levels[considered, roots.num_started.to(torch.int64)]
+    may_take = legal & (visits - roots.before == level[:, None])
+    roots.root_action.copy_(_best(roots.noise + _scores(pools, roots), may_take, legal))
+    roots.num_started += 1
+    # The last simulation is followed by a choice that nobody needs.
+    roots.num_started.clamp_max_(roots.levels.shape[1] - 1)
+
+
+def conclude(pools: Pools, roots: GumbelRoots) -> None:
+    """Write the action to play (of those visited most in this search, the one of highest score), and the policy."""
+    visits, legal = pools.visits[:, 0, : pools.num_actions], pools.root_priors >= 0
+    gained = torch.where(legal, visits - roots.before, -1)
+    scores = _scores(pools, roots)
+    may_take = legal & (gained == gained.amax(1, keepdim=True))
+    roots.best_action.copy_(_best(roots.noise + scores, may_take, legal))
+    highest = torch.where(legal, scores, -torch.inf).amax(1, keepdim=True)
+    powers = torch.where(legal, exp64(torch.where(legal, scores - highest, -1000.0)), 0.0)
+    total = sum_in_order(powers)[:, None]
+    roots.policy.copy_(powers / torch.where(total > 0.0, total, 1.0))
+
+
+def _best(scores: Tensor, may_take: Tensor, legal: Tensor) -> Tensor:
+    """[B] the best of the actions that may be taken; of all legal ones if there is none."""
+    may_take = torch.where(may_take.any(1, keepdim=True), may_take, legal)
+    return torch.where(may_take, scores, -torch.inf).argmax(1)
+
+
+def _scores(pools: Pools, roots: GumbelRoots) -> Tensor:
+    """[B, A] without the noise: ln P + sigma(Q), with the root's own mixed value for actions never tried."""
+    num_actions = pools.num_actions
+    visits, prior = pools.visits[:, 0, :num_actions], pools.root_priors.to(torch.float64)
+    is_tried = visits > 0
+    q = pools.value_sum[:, 0, :num_actions] / visits.clamp_min(1).to(torch.float64)
+    weight = sum_in_order(torch.where(is_tried, prior, 0.0))
+    weighted = sum_in_order(torch.where(is_tried, prior * q, 0.0))
+    own = torch.where(pools.to_play[:, 0] == 0, pools.value[:, 0], -pools.value[:, 0]).to(torch.float64)
+    count = visits.sum(1).to(torch.float64)
+    mean = weighted / torch.where(weight > 0.0, weight, 1.0)
+    untried = torch.where(weight > 0.0, (own + count * mean) / (1.0 + count), own)
+    factor = (roots.offset + visits.amax(1).to(torch.float64)) * roots.value_scale
+    logs = torch.where(prior > 0.0, log64(torch.where(prior > 0.0, prior, 1.0)), LOG_OF_NOTHING)
+    return logs + factor[:, None] * torch.where(is_tried, q, untried[:, None])

@@ -1,0 +1,146 @@
+"""Nodes of chance, and the positions beyond them, as one simulation makes them.
+
+Below the edge that `select` chose there may be a node of chance, and below its outcome another: each gets a slot, and
+the leaf the next one. The rows of these nodes are written here, in torch ops beside the game's, and not in a kernel: it
+is the game that says what they are. What is under way then names the leaf's own slot, parent and edge, so completing a
+simulation is the same with chance and without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.tensor.game import ChanceGame, choose, is_chance, like, tensors_of
+from windrow.tensor.ops.outcomes_torch import draw, pick
+from windrow.tensor.tree.chance import Chance, play
+from windrow.tensor.tree.pools import NO_CHILD, Pools
+from windrow.tensor.tree.under_way import UnderWay
+
+_WHOLE = ("to_play", "node_visits")
+"""Written of the leaf too: a walk of the same round may reach it before it is evaluated."""
+_OF_CHANCE = ("prior", "child", "visits", "value_sum", "value", "node_sum", "parent_of", "action_of")
+
+
+class ChanceNodes:
+    """What a simulation of a game with chance makes.
+
+    Args:
+        game: the rules.
+        pools: where the nodes are.
+        chance: what draws need.
+        walks: which leaves: K rows per tree.
+        template: a state of the game.
+        base: [B] the first slot of every tree.
+        targets: `pools.states` under other names, to be written while those are read.
+    """
+
+    def __init__(
+        self,
+        game: ChanceGame,
+        pools: Pools,
+        chance: Chance,
+        walks: UnderWay,
+        template: Any,
+        base: Tensor,
+        targets: list[Tensor],
+    ) -> None:
+        self._game, self._pools, self._chance, self._walks = game, pools, chance, walks
+        self._template, self._base, self._targets = template, base, targets
+        self._tree = torch.arange(pools.num_trees, device=base.device)
+        self._is_round = len(walks.is_new) > pools.num_trees  # K > 1
+        fields = [getattr(pools, name) for name in (*_WHOLE, *_OF_CHANCE)]
+        self._fields = [field.view(-1, *field.shape[2:]) for field in fields]
+        # Another name once more: two writings of one tensor would become a copy of all of it.
+        self._links = torch.from_dlpack(pools.child).view(-1)
+
+    def inputs(self, walk: int = 0) -> list[Tensor]:
+        """What `make` needs, of the simulation under way or of one walk of a round; tensors only."""
+        pools, chance, walks = self._pools, self._chance, self._walks
+        under_way = [walks.numbers[1:], walks.is_new, chance.simulation, chance.num_draws]
+        if self._is_round:
+            under_way = [self._of_walk(row, walk).contiguous() for row in under_way]
+        return [*pools.states, *self._targets, *self._fields, self._links, chance.key, *under_way]
+
+    def _of_walk(self, rows: Tensor, walk: int) -> Tensor:
+        """[..., B] of [..., B * K]: a view."""
+        return rows.view(*rows.shape[:-1], self._pools.num_trees, -1)[..., walk]
+
+    def make(self, *inputs: Tensor) -> tuple[Any, Tensor]:
+        """Write states and nodes.
+
+        Returns:
+            (the states of the leaves, [6, B] int32: leaf, parent, action, slot as they are now, how many nodes of
+            chance were made, and whether chance is to move even now).
+        """
+        count = len(self._targets)
+        states, targets = inputs[:count], inputs[count : 2 * count]
+        fields: dict[str, Tensor] = dict(zip((*_WHOLE, *_OF_CHANCE), inputs[2 * count :], strict=False))
+        links, key, under_way, is_new, simulation, num_draws = inputs[-6:]
+        leaf, parent, move, slot = under_way.to(torch.int64).unbind(0)
+        game, pools, base, last = self._game, self._pools, self._base, self._pools.num_slots - 1
+        lane = torch.arange(pools.stride, device=base.device)
+        first_parent, first_move, first_slot = parent, move, slot
+
+        above = like(self._template, [state.index_select(0, base + parent) for state in states])
+        state = play(game, above, move)
+        nothing, places, made_states = torch.zeros_like(parent), list[Tensor](), list[list[Tensor]]()
+        written: dict[str, list[Tensor]] = {name: [] for name in fields}
+        for number in range(self._chance.max_draws):
+            of_chance = is_new & is_chance(game, state)
+            shares = game.outcomes(state)
+            drawn = draw(key, self._tree, num_draws.to(torch.int64) + number, simulation.to(torch.int64))
+            outcome = pick(shares, drawn)
+            places.append(base + torch.where(of_chance, slot, last))
+            made_states.append(tensors_of(state))
+            row = nothing[:, None].expand(-1, pools.stride)
+            is_taken = of_chance[:, None] & (lane == outcome[:, None])
+            facts: dict[str, Tensor] = {
+                "to_play": nothing + CHANCE,
+                "node_visits": nothing,
+                "prior": torch.nn.functional.pad(shares, (0, pools.stride - shares.shape[1])),
+                "child": torch.where(is_taken, slot[:, None] + 1, NO_CHILD),
+                "visits": row,
+                "value_sum": row,
+                "value": nothing,
+                "node_sum": nothing,
+                "parent_of": parent,
+                "action_of": move,
+            }
+            for name, values in facts.items():
+                written[name].append(values.to(fields[name].dtype))
+            state = choose(of_chance, game.happen(state, outcome), state)
+            parent, move = torch.where(of_chance, slot, parent), torch.where(of_chance, outcome, move)
+            slot = slot + of_chance
+
+        # Every tensor is written once, for the sake of the compiler.
+        is_overdrawn = is_new & is_chance(game, state)
+        is_over = is_overdrawn | game.terminal(state)
+        to_play = torch.where(is_over, TERMINAL, game.to_play(state).to(torch.int64))
+        for name, values in zip(_WHOLE, (to_play, nothing), strict=True):
+            written[name].append(values.to(fields[name].dtype))
+        of_nodes, of_all = torch.cat(places), torch.cat([*places, base + slot])
+        for name, field in fields.items():
+            field.index_copy_(0, of_all if name in _WHOLE else of_nodes, torch.cat(written[name]))
+        made_states.append(tensors_of(state))
+        for target, *parts in zip(targets, *made_states, strict=True):
+            target.index_copy_(0, of_all, torch.cat(parts))
+        num_made = slot - first_slot
+        edge = torch.where(num_made > 0, first_parent * pools.stride + first_move, last * pools.stride)
+        links.index_copy_(0, base * pools.stride + edge, first_slot.to(links.dtype))
+
+        leaf = torch.where(is_new, slot, leaf)
+        return state, torch.stack([leaf, parent, move, slot, num_made, is_overdrawn.to(torch.int64)]).to(torch.int32)
+
+    def finish(self, outputs: list[Tensor], walk: int = 0) -> None:
+        """Note what `make` has returned."""
+        pools, walks, (made,) = self._pools, self._walks, outputs
+        self._chance.is_overdrawn.logical_or_(made[5] != 0)
+        if self._is_round:
+            self._of_walk(walks.numbers[1:], walk).copy_(made[:4])
+            pools.next_free += made[4]
+        else:
+            walks.numbers[1:].copy_(made[:4])

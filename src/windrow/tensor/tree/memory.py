@@ -1,0 +1,67 @@
+"""Will the trees fit? Said before anything is allocated."""
+
+from __future__ import annotations
+
+import torch
+
+from windrow.errors import SearchError
+from windrow.tensor.game import TensorGame, as_chance_game
+from windrow.tensor.tree.chance import bytes_of_chance
+from windrow.tensor.tree.pools import bytes_per_tree, row_stride, slots_for
+from windrow.tensor.tree.under_way import bytes_under_way
+
+_SHARE = 0.9
+"""Of what is free; the rest is for the network's activations and PyTorch itself."""
+
+
+def memory_needed(
+    game: TensorGame,
+    num_simulations: int,
+    num_trees: int,
+    *,
+    max_nodes: int | None = None,
+    leaves_per_tree: int | None = None,
+) -> int:
+    """Bytes that the trees of a `TensorSearch` with these settings take, network not included."""
+    num_slots = slots_for(game, num_simulations) if max_nodes is None else max_nodes
+    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1)
+
+
+def _per_tree(game: TensorGame, num_slots: int, num_leaves: int) -> int:
+    under_way = bytes_under_way(row_stride(game), num_slots, num_leaves)
+    of_chance = 0 if as_chance_game(game) is None else bytes_of_chance(num_leaves)
+    return bytes_per_tree(game, num_slots) + under_way + of_chance
+
+
+def check_memory(
+    game: TensorGame, num_trees: int, max_nodes: int, num_leaves: int, device: torch.device, max_memory: int | None
+) -> None:
+    """Raise `SearchError` with the need and the largest B that fits, if B trees do not."""
+    per_tree = _per_tree(game, max_nodes, num_leaves)
+    free = int(_SHARE * _free(device))
+    limit = free if max_memory is None else min(free, max_memory)
+    if num_trees * per_tree <= limit:
+        return
+    where = "max_memory allows" if max_memory is not None and max_memory < free else f"{device} has to spare"
+    most = limit // per_tree
+    advice = f"use num_trees={most:,} at most" if most else "one tree is too large"
+    need = num_trees * per_tree
+    raise SearchError(
+        f"{num_trees:,} trees of {max_nodes:,} nodes with {game.num_actions} actions need {_size(need)}, "
+        f"but {where} {_size(limit)}: {advice}, or fewer num_simulations"
+    )
+
+
+def _free(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        # What PyTorch holds and does not use is free for us too.
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    from windrow.memory import spare_memory
+
+    return spare_memory()
+
+
+def _size(count: int) -> str:
+    """Bytes in words; exactly where gibibytes would show no difference."""
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count:,} bytes"

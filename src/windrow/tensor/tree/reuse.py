@@ -1,0 +1,83 @@
+"""Moving the roots: the subtree under a move is kept, packed to the front of its tree's slots, on the device.
+
+Slots are given out in the order in which nodes are made, so a parent stands before its children, and the packed tree
+keeps that order. Plain torch ops: this is once per move, and nothing in it waits for the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from windrow.games.protocol import CHANCE
+from windrow.tensor.game import TensorGame, as_chance_game, like, tensors_of
+from windrow.tensor.tree.chance import play
+from windrow.tensor.tree.pools import NO_CHILD, Pools
+
+_PIECE = 1 << 26
+"""Bytes of a pool that are moved at a time, so that the copy on the way stays small."""
+
+
+def advance(
+    game: TensorGame, pools: Pools, template: Any, move: Tensor, is_unevaluated: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Make the child under `move` [B], an action or an outcome of chance, the root of every tree.
+
+    A finished game stays as it is, and so does a tree whose move is negative. A root that was never evaluated
+    (`is_unevaluated` [B] bool) has a state, but no children yet.
+
+    Returns:
+        [B] bool each: (the roots that no simulation had reached, which have a state but must be evaluated; the trees
+        that moved).
+    """
+    num_trees, num_slots = pools.num_trees, pools.num_slots
+    tree = torch.arange(num_trees, device=move.device)
+    slot = torch.arange(num_slots, device=move.device)
+    root = like(template, [state[tree * num_slots] for state in pools.states])
+    stays = game.terminal(root) | (move < 0)
+    move = torch.where(stays, 0, move.to(torch.int64))
+    child = pools.child[tree, 0, move].to(torch.int64)
+    is_made = ~stays & ((child == NO_CHILD) | is_unevaluated)
+    top = torch.where(stays | is_made, 0, child)
+    with_chance = as_chance_game(game)
+    stepped = tensors_of(game.step(root, move) if with_chance is None else play(with_chance, root, move))
+
+    # Every node looks up, twice as far each time, until it sees the new root or the old one.
+    above = torch.where(slot == top[:, None], top[:, None], pools.parent_of.to(torch.int64))
+    for _ in range((num_slots - 1).bit_length()):
+        above = above.gather(1, above)
+    is_kept = (above == top[:, None]) & (slot < pools.next_free[:, None]) & ~is_made[:, None]
+    index = torch.where(is_kept, is_kept.cumsum(1) - 1, num_slots - 1)
+    source = torch.zeros_like(index).scatter_(1, index, slot.expand(index.shape))
+
+    per_tree = max(num_slots * pools.stride * 8, 1)
+    piece = max(_PIECE // per_tree, 1)
+    for first in range(0, num_trees, piece):
+        some = slice(first, first + piece)
+        _move(pools, some, source[some], index[some])
+    flat = (tree[:, None] * num_slots + source).view(-1)
+    for state, new in zip(pools.states, stepped, strict=True):
+        state.copy_(state.index_select(0, flat))
+        roots = state.view(num_trees, num_slots, *state.shape[1:])[:, 0]
+        roots.copy_(torch.where(is_made.view(-1, *[1] * (new.dim() - 1)), new, roots))
+    pools.next_free.copy_(is_kept.sum(1))
+    if with_chance is not None:
+        pools.prior[:, 0].masked_fill_((pools.to_play[:, 0] == CHANCE)[:, None], -1.0)
+    return is_made | (stays & is_unevaluated), ~stays
+
+
+def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:
+    """Bring the nodes of some trees to their new slots."""
+    rows = source[:, :, None].expand(-1, -1, pools.stride)
+    for pool in (pools.visits, pools.value_sum, pools.prior):
+        pool[some] = pool[some].gather(1, rows)
+    child = pools.child[some].gather(1, rows)
+    target = index.gather(1, child.clamp_min(0).to(torch.int64).flatten(1)).view(child.shape)
+    pools.child[some] = torch.where(child == NO_CHILD, NO_CHILD, target.to(torch.int32))
+    for pool in (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of):
+        pool[some] = pool[some].gather(1, source)
+    parent = index.gather(1, pools.parent_of[some].gather(1, source).to(torch.int64))
+    parent[:, 0] = 0
+    pools.parent_of[some] = parent.to(torch.int32)

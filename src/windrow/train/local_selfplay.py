@@ -1,0 +1,67 @@
+"""Self-play in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from windrow import _core
+from windrow.train.game_player import GamePlayer
+from windrow.train.selfplay_backend import SelfPlayBackend, SelfPlaySetup
+
+
+class LocalSelfPlay(SelfPlayBackend):
+    """One `GamePlayer`."""
+
+    takes_cache = True
+
+    def __init__(self, setup: SelfPlaySetup) -> None:
+        super().__init__(setup)
+        self._player = GamePlayer(
+            setup.game,
+            setup.evaluator,
+            setup.search,
+            setup.config,
+            take_number=self.ledger.next_number,
+            on_finish=self.take_in,
+            resignation=self.resignation,
+            stats=self.stats,
+            cache=setup.cache,
+            first_version=setup.first_version,
+        )
+
+    @property
+    def version(self) -> int:
+        """What records call the present weights."""
+        return self._player.version
+
+    @property
+    def num_in_progress(self) -> int:
+        """Games started and not finished."""
+        return self._player.num_in_progress
+
+    @property
+    def num_simulations(self) -> int:
+        """Budget of a full search."""
+        return self._player.num_simulations
+
+    @num_simulations.setter
+    def num_simulations(self, value: int) -> None:
+        self._player.num_simulations = value
+
+    def turns(self) -> Generator[None, None, None]:
+        """A batch a turn. After an error the games go on where they were."""
+        self._player.fill_slots()
+        yield
+        try:
+            yield from self._player.rounds()
+        except (_core.BadEvaluation, _core.GameFault) as error:
+            self._player.raise_in_words(error)
+
+    def drop_games(self) -> None:
+        """Forget the games in progress."""
+        self._player.drop_games()
+        self._forget_games()
+
+    def close(self) -> None:
+        """Free the trees."""
+        self.drop_games()

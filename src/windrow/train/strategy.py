@@ -1,0 +1,94 @@
+"""The contract of a training strategy: how the positions of a run are made and learned from, and where.
+
+A `TrainingRun` looks after the folder, the limits, the metrics and the checkpoints. A strategy has the network, plays
+and learns. It is used by one thread at a time, in this order:
+
+    strategy = SomeStrategy(game, config)               raises ConfigError for what it cannot do; nothing is written yet
+    strategy.open(folder, progress, learner_state)      makes the network, and goes on from a checkpoint if there is one
+    strategy.prepare()                                  what takes long and is not training, such as compiling
+    strategy.iterate(on_event)                          plays some games, learns from them; gives metrics
+    strategy.measure_strength()                         every `evaluate_every` iterations
+    strategy.net, strategy.learner_state()              what a checkpoint holds
+    strategy.forget_before(iteration)                   after a checkpoint: no older one is left
+    strategy.close()
+
+`iterate` adds to `progress.counters` what it has played and learned, and ends early when `progress.is_late` or when it
+has enough. After an error or an interrupt the run repeats the iteration, with the counters as `iterate` left them.
+An engine names its strategy in `Engine.training`; `TrainingRun.create(..., strategy=...)` takes any other one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from windrow.games.core_game import CoreGame
+from windrow.search.engine import Engine
+from windrow.train.progress import Progress
+
+if TYPE_CHECKING:
+    from windrow.train.config import TrainConfig
+
+Event: TypeAlias = Callable[[str, dict[str, float]], None]
+"""Called often during an iteration: ("games", {"done": ..., "of": ...}) after games, ("steps", {"done": ..., "of": ...,
+"loss": ...}) after steps of the learner. See `TrainingRun.iterations`."""
+
+
+class Strategy(ABC):
+    """Plays and learns for one run."""
+
+    configs: ClassVar[str | None] = None
+    """Folder of the shipped configs that are made for this strategy, below those that are for all."""
+    section: ClassVar[str | None] = None
+    """Section of a `TrainConfig` that no other strategy reads."""
+    backend: str
+    """What evaluates the network in self-play, in a word; known once it is open."""
+    choice: str
+    """The same in words, and why."""
+
+    def __init__(self, game: CoreGame, config: TrainConfig) -> None:
+        self.game, self.config = game, config
+
+    @abstractmethod
+    def open(self, folder: Path, progress: Progress, learner_state: Mapping[str, Any] | None) -> None:
+        """Make all that is needed to play and learn; `folder` is the run's, and locked by this process."""
+
+    def prepare(self) -> None:  # noqa: B027 - most need no preparation
+        """Do beforehand what takes long; the clock of the run stands still."""
+
+    @abstractmethod
+    def iterate(self, on_event: Event) -> dict[str, float]:
+        """Play and learn for one iteration; blocks. Gives its metrics, named as in docs/train.md.
+
+        Raises:
+            TrainingError: the network is spoiled; the run adds which checkpoint is the last good one.
+        """
+
+    def measure_strength(self) -> dict[str, float]:
+        """Test the present network quickly, where the game has a test; gives metrics too."""
+        return {}
+
+    @property
+    @abstractmethod
+    def net(self) -> Any:
+        """The network to save, of `windrow.nets`."""
+
+    @abstractmethod
+    def learner_state(self) -> Mapping[str, Any]:
+        """What `open` needs to go on, as `Learner.state` gives it."""
+
+    def forget_before(self, iteration: int) -> None:  # noqa: B027 - there may be nothing to delete
+        """Delete what only checkpoints before `iteration` would need."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything, after a failed `open` too; may be called more than once."""
+
+
+def strategy_of(engine: type[Engine]) -> type[Strategy]:
+    """The strategy that an engine names in `Engine.training`."""
+    module, _, name = engine.training.partition(":")
+    return getattr(import_module(module), name)

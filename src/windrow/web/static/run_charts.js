@@ -1,0 +1,64 @@
+// The charts of a run: what each shows, its newest values, the curves, and behind them the numbers.
+
+import { drawMetric, tabulate } from "./chart.js";
+import { $, count, el, table } from "./dom.js";
+
+const decimals = value => value.toFixed(Math.abs(value) < 10 ? 3 : 1);
+const rate = value => Math.abs(value) >= 100 ? count.format(value) : value.toFixed(1);
+const tick = (show, value) => show === share ? `${Number((100 * value).toFixed(2))}%` : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toFixed(1))}k` : String(Number(value.toFixed(4)));
+
+export const share = value => `${(100 * value).toFixed(1)}%`;
+
+// A duration in one unit: 45 s, 3.5 min, 2 h, 4.1 d.
+export function duration(seconds) {
+  const [, size, unit] = [[90, 1, "s"], [5400, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "d"]].find(([limit]) => seconds < limit);
+  const number = seconds / size;
+  return `${Number(number.toFixed(number >= 10 ? 0 : 1))} ${unit}`;
+}
+
+const CHARTS = [
+  { title: "Strength", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share, missing: "Not measured so far. It is for games of which solved positions are known; two checkpoints of any game are compared by windrow match." },
+  { title: "Losses", caption: "Policy against the search's, value against the game's result.", series: { loss: "loss", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet: that begins when min_positions moves are in memory." },
+  { title: "Games a second", caption: "Finished in self-play.", series: { games_per_s: "games/s" }, show: rate, hasZero: true },
+  { title: "Network positions a second", caption: "Evaluated in self-play, those served from a cache not counted.", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
+  { title: "Error of the value", caption: "Mean distance from what it should be; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals },
+  { title: "Entropy of the policy", caption: "In nats: 0 is one move for certain.", series: { policy_entropy: "policy entropy" }, show: decimals },
+  { title: "Results of games", caption: "Shares of the games of each iteration.", series: { first_player_wins: "first player wins", draws: "draws" }, show: share, hasZero: true },
+  { title: "Length of games", caption: "Moves, random ones at the start not counted.", series: { game_length: "moves" }, show: rate, hasZero: true },
+  { title: "Repeated and resigned games", caption: "Shares of games that were move for move an earlier one, and that were given up.", series: { repeated_games: "repeated", resigned_games: "resigned" }, show: share, hasZero: true },
+];
+const cards = new Map();
+
+export function showCharts(series, newest, meanOf) {
+  const times = new Map(series.total_s || []);
+  for (const chart of CHARTS) {
+    const lines = Object.entries(chart.series).filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name], newest: chart.show(newest[name]) }));
+    // Strength and losses have their places from the beginning on, with a word about why there is nothing yet.
+    if (!lines.length && !chart.missing) continue;
+    if (!cards.has(chart.title)) addCard(chart);
+    const { caption, legend, plot, numbers } = cards.get(chart.title);
+    numbers.hidden = !lines.length;
+    if (!lines.length) { plot.replaceChildren(el("p", { class: "missing", text: chart.missing })); continue; }
+    caption.textContent = chart.caption + (meanOf > 1 ? ` Each point is the mean of up to ${meanOf} iterations.` : "");
+    legend.replaceChildren(...lines.map((line, index) => el("li", {}, el("span", { class: `key s${index}` }), `${line.label} `, el("b", { text: line.newest }))));
+    const label = `${chart.title}; newest: ${lines.map(line => `${line.label} ${line.newest}`).join(", ")}`;
+    drawMetric(plot, lines, { show: value => tick(chart.show, value), full: chart.show, hasZero: chart.hasZero, label, times, duration });
+    // Hundreds of rows that are seldom looked at are made when they are.
+    numbers.ontoggle = () => {
+      if (!numbers.open) return;
+      const rows = tabulate(lines).map(([at, values]) => [String(at), times.has(at) ? duration(times.get(at)) : "", ...values.map(value => value === undefined ? "" : chart.show(value))]);
+      numbers.lastElementChild.replaceChildren(table(["iteration", "time", ...lines.map(line => line.label)], rows));
+    };
+    numbers.ontoggle();
+  }
+}
+
+function addCard(chart) {
+  const parts = { caption: el("p", { class: "caption", text: chart.caption }), legend: el("ul", { class: "legend" }), plot: el("div", { class: "plot" }) };
+  parts.numbers = el("details", { class: "numbers" }, el("summary", { text: "Numbers" }), el("div", { class: "scroll" }));
+  parts.card = el("section", { class: "card", "aria-label": chart.title }, el("h2", { text: chart.title }), parts.caption, parts.legend, parts.plot, parts.numbers);
+  cards.set(chart.title, parts);
+  // In their order, also those that come later.
+  const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).map(later => cards.get(later.title)).find(Boolean);
+  $("#charts").insertBefore(parts.card, after ? after.card : null);
+}
