@@ -98,7 +98,7 @@ def drill(num_searches: int, seed: int) -> tuple[int, int, int, float]:
                 assert [int(result.visits.sum()) for result in results] == [40] * 6
                 num_restarts += results[0].stats.restarts
                 with Search(game, HashEvaluator(1), config.replace(engine="vectorized")) as plain:
-                    plain._num_searches = search._num_searches - 1
+                    plain._roots.num_searches = search._roots.num_searches - 1
                     want = plain.run(states)
                 assert [r.visits.tolist() for r in results] == [r.visits.tolist() for r in want]
                 num_exact += 1

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from windrow import _core
 from windrow.games.core_game import CoreGame
 from windrow.protocols.scheduler import Job
+from windrow.search.lines import most_visited_line
 
 
 def describe_tree(
@@ -40,6 +40,10 @@ def describe_tree(
     )
     if not include_untried:
         order = [action for action in order if visits[action]]
+
+    def line_after(action: int) -> list[int]:
+        return most_visited_line(action, lambda line: [forest.node(tree, line)], max_length=max_line)
+
     total = max(int(visits.sum()), 1)
     value = float(values)
     if game.num_values > 1:
@@ -66,19 +70,8 @@ def describe_tree(
                 "q": float(qs[action]),
                 "win_rate": (float(qs[action]) + 1) / 2,
                 "prior": float(priors[action]),
-                "line": [game.action_name(step) for step in line_after(forest, tree, action, max_line)],
+                "line": [game.action_name(step) for step in line_after(action)],
             }
             for place, action in enumerate(order[:max_moves])
         ],
     }
-
-
-def line_after(forest: _core.Forest, tree: int, action: int, max_length: int | None) -> list[int]:
-    """The most visited line of play that begins with `action`; it ends where chance is to move."""
-    line = [action]
-    while max_length is None or len(line) < max_length:
-        node = forest.node(tree, line)
-        if node is None or node.kind != "expanded" or not node.edge_visits.any():
-            break
-        line.append(int(node.actions[int(np.argmax(node.edge_visits))]))
-    return line

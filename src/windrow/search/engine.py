@@ -1,7 +1,6 @@
 """The contract of an engine: who grows the trees of a `Search`, and where.
 
-`Search` looks after positions, budgets, limits and results. An engine holds the trees. It is used by one thread at a
-time, in this order:
+`Search` looks after positions, budgets, limits and results. An engine holds the trees. One thread at a time uses it:
 
     engine = SomeEngine(game, evaluator, config, cache)    raises ConfigError for what it cannot do
     engine.plant(roots)                                    fresh trees, one for each root
@@ -12,7 +11,7 @@ time, in this order:
     engine.close()
 
 After an error or an interrupt in `grow` the trees are as after their last completed batch, with nothing in flight.
-What an engine can do is declared in its `capabilities`: nobody asks for its name.
+`capabilities` declares what an engine can do; nobody asks for its name.
 """
 
 from __future__ import annotations

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from operator import index
 from time import perf_counter
-from types import TracebackType
-from typing import Any, NoReturn, TypeVar, cast, overload
-
-import numpy as np
+from typing import Any, NoReturn, cast, overload
 
 from windrow import _core, capabilities
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, GameError, SearchError
-from windrow.evaluators.cache import PredictionCache, mix_version
+from windrow.errors import ConfigError
+from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import State
 from windrow.games.python_game import as_core_game
-from windrow.search.checks import check_apply, check_many, check_roots, check_searchable
-from windrow.search.engine import Engine, Order
+from windrow.search.checks import check_roots, check_searchable
+from windrow.search.engine import Engine
 from windrow.search.engines import engine_class
 from windrow.search.forest import raise_in_words
+from windrow.search.lines import most_visited_line
 from windrow.search.merging import merge_copies
+from windrow.search.positions import RootPositions
 from windrow.search.result import SearchResult
 from windrow.search.stats import SearchStats, StoppedBy, complete_stats
-from windrow.search.turns import Turn, Turns
+from windrow.search.turns import Turns
 
 _NO_LIMIT = 2**31 - 2
-_NO_POSITION = "there is no position yet: run(state) first"
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
+class _Request:
     """A search that was asked for.
 
-    config: how to search, with what was said for this run.
+    config: how to search, with the arguments of this run.
     start: when it was asked for, of `perf_counter`.
-    planting: which roots it is about.
+    num_changes: `RootPositions.num_changes` at that time.
     """
 
     config: SearchConfig
     start: float
-    planting: int
+    num_changes: int
 
 
 class Search:
@@ -71,12 +65,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        game: Any,
-        evaluator: object,
-        config: SearchConfig | None = None,
-        *,
-        cache: PredictionCache | None = None,
+        self, game: Any, evaluator: object, config: SearchConfig | None = None, *, cache: PredictionCache | None = None
     ) -> None:
         self.game = as_core_game(game)
         # With a game of one's own class, states and results are in its own terms.
@@ -86,10 +75,10 @@ class Search:
             raise ConfigError(f"config must be a SearchConfig, not {config!r:.100}")
         if cache is not None and not isinstance(cache, PredictionCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"cache must be a PredictionCache, not {cache!r:.100}")
-        kind = engine_class(self.config)
+        name, kind = self.config.engine_name, engine_class(self.config)
         self._able = kind.capabilities
         check_roots(self.config, self.game)
-        self._check_engine(self.config, has_cache=cache is not None)
+        capabilities.check_config(name, self._able, self.config, has_cache=cache is not None)
         self.cache = cache
         if cache is None and self.config.cache_memory and self._able.cache == "shared":
             self.cache = PredictionCache(self.config.cache_memory)
@@ -99,19 +88,9 @@ class Search:
         self._evaluator = evaluator
         self.engine: Engine = kind(self.game, evaluator, self.config, self.cache)
         """Holds the trees."""
-        capabilities.check_game(self.config.engine_name, self._able, self.game)
-        self.is_planted = False
-        """Whether there are trees to go on with; an interrupt may come while they are planted."""
-        self._states: list[State] = []
-        self._is_single = True
-        self._num_searches = 0
-        self._next_states: tuple[int, list[State]] = (-1, [])
-        """The roots after the move that is being made, and the number that the engine's `num_advances` then has."""
-        self._planting = 0
-        """Counts what changes the roots or begins a search, so that a stream knows whether they are still its own."""
-        self._turns = Turns()
-        self._owner = os.getpid()
-        self._is_closed = False
+        capabilities.check_game(name, self._able, self.game)
+        self._roots = RootPositions(self.game, self._own_game, self.config, self.engine)
+        self._turns = Turns(self.engine.close, works_in_fork=self._able.is_private)
         self._stop_requested = False
         self.stats: SearchStats | None = None
         """Of the last run."""
@@ -130,24 +109,17 @@ class Search:
     def run(
         self, states: Any = None, *, num_simulations: int | None = None, time_limit_s: float | None = None
     ) -> Any: ...
-    def run(
-        self,
-        states: Any = None,
-        *,
-        num_simulations: int | None = None,
-        time_limit_s: float | None = None,
-    ) -> Any:
+    def run(self, states: Any = None, *, num_simulations: int | None = None, time_limit_s: float | None = None) -> Any:
         """Search and return the result: a `SearchResult`, or a list of them for a list of states.
 
         Args:
             states: the position or positions to search; with a game of your own class, a list of its states is many,
-                anything else is one. None goes on with the present roots, which is how a subtree is
-                used again after `advance`: the new simulations come on top of what is there.
+                anything else is one. None continues from the present roots, and adds to the subtree kept by `advance`.
             num_simulations: for this run, instead of the config's. Leaves in flight that the config leaves open stay
                 those chosen for its own budget: for a run much smaller than that, set `leaves_per_tree`.
             time_limit_s: for this run, instead of the config's.
         """
-        return self._in_turn(self._run, states, num_simulations, time_limit_s)
+        return self._turns.call(self._run, states, num_simulations, time_limit_s)
 
     def stream(
         self,
@@ -167,8 +139,8 @@ class Search:
         """
         if not interval_s >= 0:
             raise ConfigError(f"interval_s must be 0 seconds or more, not {interval_s!r}")
-        order = self._in_turn(self._prepare, states, num_simulations, time_limit_s)
-        return self._stream(order, interval_s)
+        request = self._turns.call(self._prepare, states, num_simulations, time_limit_s)
+        return self._stream(request, interval_s)
 
     def stop(self) -> None:
         """End the present run after the batches that are out; callable from any thread."""
@@ -180,11 +152,11 @@ class Search:
         Where chance is to move, play its outcome: `search.advance(game.sample_outcome(state, seed))`, or what the dice
         have shown.
         """
-        self._in_turn(self._advance, actions)
+        self._turns.call(self._roots.advance, actions)
 
     def line_after(self, action: int, *, tree: int = 0) -> list[int]:
         """The most visited line of play that begins with `action`; it ends where chance is to move."""
-        return self._in_turn(self._line_after, action, tree)
+        return self._turns.call(self._line_after, action, tree)
 
     def node(self, path: Sequence[int] = (), *, tree: int = 0) -> Any:
         """The node that the moves of `path` lead to from a root; None if no simulation has reached it.
@@ -196,94 +168,54 @@ class Search:
         return self.engine.node(tree, path) if self.is_planted else None
 
     @property
+    def is_planted(self) -> bool:
+        """Whether there are trees to go on with. An interrupt during planting leaves none."""
+        return self._roots.is_planted and not self._turns.is_closed
+
+    @property
     def states(self) -> list[Any]:
         """The positions at the roots."""
-        return [state.data if self._own_game is not None else state for state in self._present_states()]
+        return [self._roots.in_users_terms(state) for state in self._roots.states]
 
     def __repr__(self) -> str:
         return f"<Search of {self.game!r} with {self._evaluator!r}, {self.config!r}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Search cannot be copied or pickled: make one where it is needed, of game, evaluator and config"
-        )
+        raise TypeError("a Search cannot be copied or pickled: make a new one from game, evaluator and config")
 
     # --- Closing ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Free the trees and end threads and workers; may be called more than once."""
-        self._is_closed = True
+        self._turns.is_closed = True  # before `stop`: `_prepare` forgets a stop, but not this
         self.stop()
-        turn = Turn()
-        try:
-            if self._turns.take(turn):  # else the call that has its turn now will do this at its end
-                self.is_planted = False
-                self.engine.close()
-        finally:
-            turn.is_over = True
+        self._turns.close()
 
     def __enter__(self) -> Search:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
-    def _in_turn(self, fn: Callable[..., _T], *arguments: Any) -> _T:
-        """Call a function of this object that no other thread may call meanwhile."""
-        turn = Turn()
-        try:
-            self._enter(turn)
-            return fn(*arguments)
-        finally:
-            turn.is_over = True
-            if self._is_closed:
-                self.close()
-
-    def _enter(self, turn: Turn) -> None:
-        if self._owner != os.getpid() and not self._able.is_private:
-            raise SearchError(
-                f"this search belongs to process {self._owner}, of which this one is a fork: what it shares with "
-                f"others cannot be used from here. Make a Search in this process"
-            )
-        if not self._turns.take(turn):
-            raise SearchError("this search is running: finish its run or stream first, or use another Search")
-        if self._is_closed:
-            raise SearchError("this search is closed")
-
     def _run(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> Any:
-        order = self._prepare(states, num_simulations, time_limit_s)
+        steps = self._drive(self._prepare(states, num_simulations, time_limit_s), interval_s=None)
         try:
-            # Without an interval there are no partial results: the first step is the last.
-            next(self._drive(order, interval_s=None))
+            next(steps)  # without an interval there are no partial results: the first step is the last
         except StopIteration as end:
             return end.value
         raise AssertionError
 
-    def _stream(self, order: _Order, interval_s: float) -> Generator[Any, None, None]:
-        turn = Turn()
-        try:
-            self._enter(turn)
-            if order.planting != self._planting:
-                raise SearchError(
-                    "this stream was made before the last run, stream or advance of its search, and had not begun: its "
-                    "roots are gone. Ask a stream for its first result before the search is used for something else"
-                )
-            last = yield from self._drive(order, interval_s=interval_s)
-        finally:
-            turn.is_over = True
-            if self._is_closed:
-                self.close()
+    def _stream(self, request: _Request, interval_s: float) -> Generator[Any, None, None]:
+        last = yield from self._turns.hold(self._drive(request, interval_s=interval_s))
         yield last
 
-    def _prepare(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> _Order:
+    def _prepare(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> _Request:
         """Check everything, and plant the trees."""
         start = perf_counter()
         self._stop_requested = False
-        if self._is_closed:  # by another thread: what it wanted to stop must not begin
+        if self._turns.is_closed:  # by another thread meanwhile
             self._stop_requested = True
         config = self.config
         if num_simulations is not None or time_limit_s is not None:
@@ -291,19 +223,19 @@ class Search:
                 num_simulations=config.num_simulations if num_simulations is None else num_simulations,
                 time_limit_s=config.time_limit_s if time_limit_s is None else time_limit_s,
             )
-            self._check_engine(config)
+            capabilities.check_config(config.engine_name, self._able, config)
         if states is not None:
-            self._plant(states)
-        elif not self.is_planted:
-            raise SearchError(_NO_POSITION)
+            self._roots.plant(states)
         else:
-            check_searchable(self.game, self._present_states())
-        self._planting += 1
-        return _Order(config, start, self._planting)
+            self._roots.check_planted()
+            check_searchable(self.game, self._roots.states)
+        self._roots.num_changes += 1
+        return _Request(config, start, self._roots.num_changes)
 
-    def _drive(self, order: _Order, *, interval_s: float | None) -> Generator[Any, None, Any]:
+    def _drive(self, request: _Request, *, interval_s: float | None) -> Generator[Any, None, Any]:
         """Search; yields partial results, and returns the last."""
-        engine, config, start = self.engine, order.config, order.start
+        self._roots.check_unchanged(request.num_changes)
+        engine, config, start = self.engine, request.config, request.start
         budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
         deadline = None if config.time_limit_s is None else start + config.time_limit_s
         stopped_by: StoppedBy = "budget"
@@ -317,8 +249,8 @@ class Search:
             return stopped_by != "budget"
 
         try:
-            engine.begin(self._order(budget))
-            self._num_searches += 1
+            engine.begin(self._roots.order(budget, self._number))
+            self._roots.num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
             with closing(cast("Generator[None, None, None]", engine.grow(should_stop))) as steps:
                 for _ in steps:
@@ -326,140 +258,42 @@ class Search:
                         yield self._results(engine.stats(), "running", start)
                         next_report = perf_counter() + (interval_s or 0.0)
             stats = engine.stats()
-            if stats.simulations == budget * len(self._states):
+            if stats.simulations == budget * len(self._roots.states):
                 stopped_by = "budget"  # the limit came too late to change anything
             elif stopped_by == "budget" and stats.full_trees:
                 stopped_by = "memory"
             return self._results(stats, stopped_by, start)
         except (_core.BadEvaluation, _core.GameFault) as error:
-            raise_in_words(error, self.game, self._roots())
-
-    def _advance(self, actions: int | Iterable[int]) -> None:
-        if not self.is_planted:
-            raise SearchError(_NO_POSITION)
-        before = self._present_states()
-        moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
-        if len(moves) != len(before):
-            raise SearchError(f"advance was given {len(moves)} actions for {len(before)} trees")
-        # All are tried before any tree is changed.
-        after = [self.game.apply(state, action) for state, action in zip(before, moves, strict=True)]
-        self._planting += 1
-        self._next_states = self.engine.num_advances + 1, after
-        try:
-            self.engine.advance(np.array(moves, np.int64).repeat(self.config.trees_per_root))
-        except _core.GameFault as error:
-            raise_in_words(error, self.game, self._roots())
-
-    def _present_states(self) -> list[State]:
-        """The positions at the roots, also where an interrupt came before this object knew that they had moved."""
-        number, after = self._next_states
-        if number == self.engine.num_advances:
-            self._states, self._next_states = after, (-1, [])
-        return self._states
+            raise_in_words(error, self.game, self._roots.per_tree())
 
     def _line_after(self, action: int, tree: int) -> list[int]:
-        line, copies = [action], self.config.trees_per_root
-        if not self.is_planted:
-            raise SearchError(_NO_POSITION)
-        while True:
-            found = [self.node(line, tree=copy) for copy in range(tree * copies, (tree + 1) * copies)]
-            nodes = [node for node in found if node is not None and node.kind == "expanded"]
-            if not nodes or not any(node.edge_visits.any() for node in nodes):
-                return line
-            visits = sum(node.edge_visits for node in nodes)
-            line.append(int(nodes[0].actions[int(np.argmax(visits))]))
-
-    def _order(self, budget: int) -> Order:
-        """The next search of all trees."""
-        copies, num_roots = self.config.trees_per_root, len(self._present_states())
-        budgets = np.full(num_roots * copies, budget // copies, np.int64)
-        if copies > 1:
-            budgets.reshape(num_roots, copies)[:, : budget % copies] += 1
-        if self.config.random_key == "tree":
-            keys = np.arange(num_roots * copies, dtype=np.uint32)
-            counts = np.full(num_roots * copies, self._num_searches, np.uint32)
-        else:
-            drawn = [self._random_key(tree) for tree in range(num_roots * copies)]
-            keys, counts = (np.array(column, np.uint32) for column in zip(*drawn, strict=True))
-        version = mix_version(self._number, self.engine.version)
-        return Order(budgets, keys, counts, version)
-
-    def _random_key(self, tree: int) -> tuple[int, int]:
-        """The (tree, move) under which a tree's random numbers are drawn."""
-        if self.config.random_key == "tree":
-            return tree, self._num_searches
+        self._roots.check_planted()
         copies = self.config.trees_per_root
-        key = self.game.hash(self._states[tree // copies])
-        return (key + tree % copies) & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF
-
-    def _result_key(self, root: int) -> tuple[int, int]:
-        """The (tree, move) under which a root's move is drawn, now that its search has begun."""
-        if self.config.random_key == "tree":
-            return root, self._num_searches - 1
-        return self._random_key(root * self.config.trees_per_root)
+        trees = range(tree * copies, (tree + 1) * copies)
+        return most_visited_line(action, lambda line: [self.engine.node(copy, line) for copy in trees])
 
     def _results(self, stats: SearchStats, stopped_by: StoppedBy, start: float) -> Any:
         """What was found, root by root."""
-        config = self.config
-        roots = merge_copies(self.engine.roots(), config.trees_per_root)
+        roots = merge_copies(self.engine.roots(), self.config.trees_per_root)
         self.stats = stats = complete_stats(
             stats, engine_reason=self.engine.reason, stopped_by=stopped_by, total_s=perf_counter() - start
         )
         results = [
             SearchResult(
                 game=self.game if self._own_game is None else self._own_game,
-                state=state if self._own_game is None else state.data,
+                state=self._roots.in_users_terms(state),
                 visits=roots.visits[root],
                 prior=roots.priors[root],
                 q=roots.qs[root],
                 value=value,
                 player_values=None if roots.player_values is None else roots.player_values[root],
                 principal_variation=roots.lines[root],
-                temperature=config.temperature,
+                temperature=self.config.temperature,
                 improved_policy=None if roots.improved_policies is None else roots.improved_policies[root],
                 chosen_action=None if roots.chosen_actions is None else int(roots.chosen_actions[root]),
-                random_key=(config.seed, *self._result_key(root)),
+                random_key=(self.config.seed, *self._roots.result_key(root)),
                 stats=stats,
             )
-            for root, (state, value) in enumerate(zip(self._states, roots.values.tolist(), strict=True))
+            for root, (state, value) in enumerate(zip(self._roots.states, roots.values.tolist(), strict=True))
         ]
-        return results[0] if self._is_single else results
-
-    def _plant(self, states: Any) -> None:
-        """Make `states` the roots of fresh trees."""
-        is_single = isinstance(states, State) or (self._own_game is not None and not isinstance(states, list))
-        if not is_single and not isinstance(states, Iterable):
-            raise GameError(f"a state or a list of states is needed, not {states!r:.100}")
-        if self._own_game is not None and not is_single:
-            check_many(self.game, cast("list[Any]", states))
-        given: list[Any] = [states] if is_single else list(cast("Iterable[Any]", states))
-        if not given:
-            raise SearchError("there is no position to search: the list of states is empty")
-        roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
-        check_searchable(self.game, roots)
-        if self._able.asks_game_here:
-            check_apply(self.game, roots[0])
-        self.is_planted = False
-        planted = [root for root in roots for _ in range(self.config.trees_per_root)]
-        try:
-            self.engine.plant(planted)
-        except _core.GameFault as error:
-            raise_in_words(error, self.game, planted)
-        self._states, self._next_states, self._is_single = roots, (-1, []), is_single
-        self.is_planted = True
-
-    def _as_root(self, tree: int, state: Any) -> State:
-        if isinstance(state, State):
-            if state.game is self.game or state.game == self.game:
-                return state
-        elif self._own_game is not None:
-            return State(self.game, state)
-        hint = "; game.state_from_moves(text) makes one of moves" if isinstance(state, str) else ""
-        raise GameError(f"state {tree} is not a state of {self.game!r}: {state!r:.200}{hint}")
-
-    def _roots(self) -> list[State]:
-        """The position at the root of every tree."""
-        return [state for state in self._present_states() for _ in range(self.config.trees_per_root)]
-
-    def _check_engine(self, config: SearchConfig, *, has_cache: bool = False) -> None:
-        capabilities.check_config(config.engine_name, self._able, config, has_cache=has_cache)
+        return results[0] if self._roots.is_single else results

@@ -15,6 +15,7 @@ from itertools import count as count_up
 from typing import Any, TypeAlias
 
 from windrow.errors import SearchError
+from windrow.games.core_game import State
 from windrow.search.search import Search
 from windrow.search.trees import describe_tree
 
@@ -52,7 +53,9 @@ def draw_tree(search: Search, *, count: int = 40, tree: int = 0, path: Sequence[
     """
     if not search.states:
         raise SearchError("there is no tree to draw yet: run the search first")
-    state = search._states[tree]  # pyright: ignore[reportPrivateUsage]
+    state = search.states[tree]
+    if not isinstance(state, State):
+        state = State(search.game, state)
     first = tree * search.config.trees_per_root
     return render_tree(describe_tree(search, state, path, count=count, tree=first), title=title)
 

@@ -15,6 +15,7 @@ import numpy as np
 from windrow.errors import SearchError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE
+from windrow.search.lines import most_visited_line
 from windrow.search.search import Search
 
 _MAX_LINE = 24
@@ -23,13 +24,7 @@ _MAX_LINE = 24
 
 def line_after(search: Search, action: int) -> list[int]:
     """The most visited line of play that begins with `action`; it ends where chance is to move."""
-    line = [action]
-    while len(line) < _MAX_LINE:
-        node = search.node(line)
-        if node is None or node.kind != "expanded" or not node.edge_visits.any():
-            break
-        line.append(int(node.actions[int(np.argmax(node.edge_visits))]))
-    return line
+    return most_visited_line(action, lambda line: [search.node(line)], max_length=_MAX_LINE)
 
 
 def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
