@@ -41,7 +41,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
       options_(options),
       reservation_(num_trees, slice_bytes(game, num_trees, options.max_memory)),
       cache_(std::move(cache)),
-      pool_(options.num_threads, std::chrono::microseconds(options.look_out_us)) {
+      pool_(options.num_threads, std::chrono::microseconds(options.spin_us)) {
   if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
     throw std::invalid_argument("leaves_per_tree must be from 1 to " + std::to_string(kMaxInFlight));
   }

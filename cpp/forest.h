@@ -42,8 +42,8 @@ struct ForestOptions {
   GumbelOptions gumbel;  // instead of noise in the root's priors
   uint64_t seed;
   int32_t num_threads;
-  int32_t look_out_us;  // for which threads wait for the next round before they sleep
-  size_t max_memory;    // bytes, for all trees together
+  int32_t spin_us;    // time that threads spin for the next round before they sleep
+  size_t max_memory;  // bytes, for all trees together
 };
 
 // A leaf that waits for the evaluator.

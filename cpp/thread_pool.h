@@ -5,8 +5,8 @@
 // whoever is done with its share helps with the others', since trees of unequal depth take unequal time. Nobody waits
 // for a worker that has not come: one that wakes up late finds the job closed, so a job never takes longer than the
 // caller alone would need. A round of a search comes as several jobs within microseconds, less than it takes to wake a
-// thread, so workers look out for the next one for a moment before they sleep. How long is the user's choice: while a
-// GPU evaluates, cores have nothing better to do, and waking many threads takes longer than what they are woken for.
+// thread, so workers spin for a moment before they sleep. How long is the user's choice: while a GPU evaluates, cores
+// have nothing better to do, and waking many threads takes longer than the work they are woken for.
 //
 // A fork of the process has the pool but none of its threads: there the caller works alone.
 #pragma once
@@ -33,10 +33,10 @@ using Piece = std::function<void(int32_t begin, int32_t end)>;
 class Crew {
  public:
   // Longer than the gaps within a round, shorter than any network on the same cores.
-  static constexpr std::chrono::microseconds kShortLookOut{50};
+  static constexpr std::chrono::microseconds kShortSpin{50};
 
-  Crew(int32_t num_threads, std::chrono::microseconds look_out)
-      : shares_(static_cast<size_t>(num_threads)), look_out_(look_out) {
+  Crew(int32_t num_threads, std::chrono::microseconds spin_time)
+      : shares_(static_cast<size_t>(num_threads)), spin_time_(spin_time) {
     try {
       for (int32_t i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (...) {  // a thread could not be made: those that were must end before this object does
@@ -73,7 +73,7 @@ class Crew {
     if (num_inside_.load(std::memory_order_acquire) > 0) {
       lock.unlock();
       const auto is_empty = [this] { return num_inside_.load(std::memory_order_acquire) == 0; };
-      const bool was_short = look_out_for(is_empty, kShortLookOut);
+      const bool was_short = spin_until(is_empty, kShortSpin);
       lock.lock();
       if (!was_short) done_.wait(lock, is_empty);
     }
@@ -82,7 +82,7 @@ class Crew {
 
  private:
   template <class Condition>
-  static bool look_out_for(const Condition& is_true, std::chrono::microseconds how_long) {
+  static bool spin_until(const Condition& is_true, std::chrono::microseconds how_long) {
     const auto end = std::chrono::steady_clock::now() + how_long;
     do {
       for (int32_t i = 0; i < 64; ++i) {
@@ -112,7 +112,7 @@ class Crew {
       return job_.load(std::memory_order_acquire) != last_job || is_closing_.load(std::memory_order_relaxed);
     };
     for (;;) {
-      const bool was_soon = look_out_for(is_wanted, look_out_);
+      const bool was_soon = spin_until(is_wanted, spin_time_);
       {
         std::unique_lock lock(mutex_);
         if (!was_soon) {
@@ -157,7 +157,7 @@ class Crew {
   };
 
   std::vector<Share> shares_;
-  const std::chrono::microseconds look_out_;
+  const std::chrono::microseconds spin_time_;
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
@@ -179,8 +179,8 @@ class Crew {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int32_t num_threads, std::chrono::microseconds look_out = Crew::kShortLookOut)
-      : crew_(num_threads > 1 ? std::make_unique<Crew>(num_threads, look_out) : nullptr) {}
+  explicit ThreadPool(int32_t num_threads, std::chrono::microseconds spin_time = Crew::kShortSpin)
+      : crew_(num_threads > 1 ? std::make_unique<Crew>(num_threads, spin_time) : nullptr) {}
   ~ThreadPool() {
     // What threads of another process hold or wait for cannot be given back here: it is left as it is.
     if (is_forked()) static_cast<void>(crew_.release());

@@ -23,7 +23,7 @@ inline ForestOptions plain_options() {
           .gumbel = {.max_considered = 0, .scale = 0.0f, .visit_offset = 50.0f, .value_scale = 1.0f},
           .seed = 0,
           .num_threads = 1,
-          .look_out_us = 50,
+          .spin_us = 50,
           .max_memory = size_t{1} << 30};
 }
 

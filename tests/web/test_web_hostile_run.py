@@ -133,7 +133,7 @@ def test_settings_that_change_into_something_else_are_told(tmp_path: Path) -> No
             sent.append(strictly(text))
 
         session = watch.open_session(send)
-        session.greet()
+        session.open()
         while not any(message["type"] == "error" for message in sent):
             await asyncio.sleep(0.01)
         await session.close()

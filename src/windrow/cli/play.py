@@ -143,7 +143,7 @@ def _open_page(
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
     made = [make_evaluator(game, name, seed=seed, backend=backend) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
-    table = Table.lay(game, evaluators, start=moves, is_second=is_second)
+    table = Table.create(game, evaluators, start=moves, is_second=is_second)
     try:
         serve_page(
             "play",

@@ -23,8 +23,8 @@ def describe_tree(
         max_line: moves of a line of play; None: all.
         include_untried: whether moves without a visit are told too.
     """
-    assert job.grove is not None
-    forest, tree = job.grove.forest, job.tree
+    assert job.pool is not None
+    forest, tree = job.pool.forest, job.tree
     root = forest.node(tree, [])
     if root is None or root.kind != "expanded":
         return None

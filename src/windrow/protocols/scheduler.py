@@ -53,7 +53,7 @@ class Job:
     config: SearchConfig
     priority: int = 0
     tag: Any = None
-    grove: Grove | None = field(default=None, init=False)
+    pool: TreePool | None = field(default=None, init=False)
     tree: int = field(default=-1, init=False)
     started: float = field(default=0.0, init=False)
     is_waiting: bool = field(default=False, init=False)
@@ -61,7 +61,7 @@ class Job:
     @property
     def is_running(self) -> bool:
         """Whether it has a tree."""
-        return self.grove is not None
+        return self.pool is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Ending:
     error: WindrowError | None = None
 
 
-class Grove:
-    """One forest, and which of its trees are in use."""
+class TreePool:
+    """One forest whose trees are lent to jobs with the same config."""
 
     def __init__(self, forest: _core.Forest, num_leaves: int) -> None:
         self.forest, self.num_leaves = forest, num_leaves
@@ -136,7 +136,7 @@ class Scheduler:
         max_batch = config.options_for(HostOptions).max_batch
         self._max_batch = max_batch or _MAX_BATCH
         self._port = EvaluatorPort(game, evaluator, max_batch=max_batch)
-        self._groves: dict[SearchConfig, Grove] = {}
+        self._pools: dict[SearchConfig, TreePool] = {}
         self._waiting: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
         self._turn = 0
@@ -163,20 +163,20 @@ class Scheduler:
         if job.is_waiting:
             job.is_waiting = False
             self.num_waiting -= 1
-        if job.grove is not None:
-            job.grove.free_tree(job.tree)
-            job.grove = None
+        if job.pool is not None:
+            job.pool.free_tree(job.tree)
+            job.pool = None
             self.num_jobs += 1
 
     @property
     def running(self) -> list[Job]:
         """The jobs that have a tree."""
-        return [job for grove in self._groves.values() for job in grove.jobs.values()]
+        return [job for pool in self._pools.values() for job in pool.jobs.values()]
 
     @property
     def has_work(self) -> bool:
         """Whether there is any job."""
-        return any(grove.jobs for grove in self._groves.values()) or self.num_waiting > 0
+        return any(pool.jobs for pool in self._pools.values()) or self.num_waiting > 0
 
     @property
     def num_batches(self) -> int:
@@ -194,7 +194,7 @@ class Scheduler:
             self.remove(job)
         self._waiting.clear()
         self.num_waiting = 0
-        self._groves.clear()
+        self._pools.clear()
 
     # --- One round --------------------------------------------------------------------------------------------
 
@@ -204,92 +204,90 @@ class Scheduler:
         Those keep their trees until they are removed.
         """
         endings = self._begin_waiting()
-        groves = [grove for grove in self._groves.values() if grove.jobs]
-        if groves:
+        pools = [pool for pool in self._pools.values() if pool.jobs]
+        if pools:
             self._turn += 1
-            first = self._turn % len(groves)
-            endings += self._grow(groves[first:] + groves[:first])
-        for grove in groves:
-            endings += [
-                Ending(grove.jobs[tree], self._why(grove, tree)) for tree in grove.forest.take_finished().tolist()
-            ]
+            first = self._turn % len(pools)
+            endings += self._grow(pools[first:] + pools[:first])
+        for pool in pools:
+            endings += [Ending(pool.jobs[tree], self._why(pool, tree)) for tree in pool.forest.take_finished().tolist()]
         now = perf_counter()
         endings += [Ending(job, "time") for job in self.running if _is_late(job, now)]
         # A job ends once, by what happened first.
         return list({ending.job: ending for ending in reversed(endings)}.values())[::-1]
 
-    def _grow(self, groves: list[Grove]) -> list[Ending]:
-        """Select from every grove, evaluate once, complete; what fails ends the jobs that it concerns."""
+    def _grow(self, pools: list[TreePool]) -> list[Ending]:
+        """Select from every pool, evaluate once, complete; what fails ends the jobs that it concerns."""
         port = self._port
-        most = max(self._max_batch, *(grove.num_leaves for grove in groves))
+        most = max(self._max_batch, *(pool.num_leaves for pool in pools))
         # Not more rows than all these trees can fill.
-        wanted = min(most, sum(len(grove.jobs) * grove.num_leaves for grove in groves))
+        wanted = min(most, sum(len(pool.jobs) * pool.num_leaves for pool in pools))
         (buffer,) = port.buffers(1, num_rows=_rounded(wanted, most))
-        out: list[tuple[Grove, _core.Batch, int]] = []
+        out: list[tuple[TreePool, _core.Batch, int]] = []
         endings: list[Ending] = []
         num_rows = 0
         try:
-            for grove in groves:
+            for pool in pools:
                 room = most - num_rows
-                if num_rows and room < grove.num_leaves:
+                if num_rows and room < pool.num_leaves:
                     break
                 rows = buffer.rows[num_rows:] if port.reads_observations else None
                 room = min(room, len(buffer.rows) - num_rows)
                 try:
-                    batch = grove.forest.select(rows, room, 0, grove.forest.num_trees)
+                    batch = pool.forest.select(rows, room, 0, pool.forest.num_trees)
                 except _core.GameFault as error:
-                    endings.append(self._failed(grove, error))
+                    endings.append(self._failed(pool, error))
                     continue
                 if batch.num_rows:
-                    out.append((grove, batch, num_rows))
+                    out.append((pool, batch, num_rows))
                     num_rows += batch.num_rows
             if out:
                 endings += self._evaluate(out, buffer, num_rows)
         except BaseException:
-            for grove, _, _ in out:
-                grove.forest.cancel_all()
+            for pool, _, _ in out:
+                pool.forest.cancel_all()
             port.discard_buffers()
             raise
         return endings
 
-    def _evaluate(self, out: list[tuple[Grove, _core.Batch, int]], buffer: Any, num_rows: int) -> list[Ending]:
+    def _evaluate(self, out: list[tuple[TreePool, _core.Batch, int]], buffer: Any, num_rows: int) -> list[Ending]:
         port = self._port
         try:
             if port.takes_states:
-                rows = np.concatenate([grove.forest.states(batch) for grove, batch, _ in out])
+                rows = np.concatenate([pool.forest.states(batch) for pool, batch, _ in out])
             else:
                 rows = buffer.first(num_rows)
             logits, values = port.receive(port.submit_rows(rows, num_rows))
         except WindrowError as error:
             # Nobody knows whose position it was: all that took part fail, and the next ones may do better.
             port.discard_buffers()
-            for grove, batch, _ in out:
-                grove.forest.cancel(batch)
-            return [Ending(job, None, error) for grove, _, _ in out for job in grove.jobs.values()]
+            for pool, batch, _ in out:
+                pool.forest.cancel(batch)
+            return [Ending(job, None, error) for pool, _, _ in out for job in pool.jobs.values()]
         endings: list[Ending] = []
-        for grove, batch, start in out:
+        for pool, batch, start in out:
             part = slice(start, start + batch.num_rows)
             try:
-                grove.forest.complete(batch, logits[part], values[part])
+                pool.forest.complete(batch, logits[part], values[part])
             except (_core.BadEvaluation, _core.GameFault) as error:
-                grove.forest.cancel_all()
-                endings.append(self._failed(grove, error))
+                pool.forest.cancel_all()
+                endings.append(self._failed(pool, error))
         return endings
 
-    def _failed(self, grove: Grove, error: Exception) -> Ending:
+    def _failed(self, pool: TreePool, error: Exception) -> Ending:
         """What a fault of one tree means for its job; the batch is cancelled already."""
         tree: int = error.args[1]
         roots = [self.game.initial_state()] * (tree + 1)
-        roots[tree] = grove.jobs[tree].state
+        roots[tree] = pool.jobs[tree].state
         try:
             raise_in_words(error, self.game, roots)
         except WindrowError as words:
-            return Ending(grove.jobs[tree], None, words)
+            return Ending(pool.jobs[tree], None, words)
 
-    def _why(self, grove: Grove, tree: int) -> str:
+    def _why(self, pool: TreePool, tree: int) -> str:
         """What ended the search of a tree that has nothing left to do."""
-        totals = grove.forest.totals(np.array([tree], np.int32))
-        budget = grove.jobs[tree].config.num_simulations
+        totals = pool.forest.totals(np.array([tree], np.int32))
+        budget = pool.jobs[tree].config.num_simulations
         return "memory" if totals["full_trees"] and totals["simulations"] != budget else "budget"
 
     # --- Beginning --------------------------------------------------------------------------------------------
@@ -303,10 +301,10 @@ class Scheduler:
                 heapq.heappop(self._waiting)
                 continue
             try:
-                grove = self._grove_for(job)
-                if grove is None:
+                pool = self._pool_for(job)
+                if pool is None:
                     break
-                self._begin(grove, job)
+                self._begin(pool, job)
             except WindrowError as error:
                 endings.append(Ending(job, None, error))
             heapq.heappop(self._waiting)
@@ -314,38 +312,38 @@ class Scheduler:
             self.num_waiting -= 1
         return endings
 
-    def _grove_for(self, job: Job) -> Grove | None:
-        """A grove with a tree to spare; None if there is none at present.
+    def _pool_for(self, job: Job) -> TreePool | None:
+        """A pool with a tree to spare; None if there is none at present.
 
-        No more than `num_trees` trees hold memory, in all groves together: that is what keeps within `max_memory`.
+        No more than `num_trees` trees hold memory, in all pools together: that is what keeps within `max_memory`.
         """
         key = shared_settings(job.config)
-        grove = self._groves.get(key)
-        if grove is not None and grove.num_ready:
-            return grove
-        if sum(other.num_touched for other in self._groves.values()) >= self.num_trees:
+        pool = self._pools.get(key)
+        if pool is not None and pool.num_ready:
+            return pool
+        if sum(other.num_touched for other in self._pools.values()) >= self.num_trees:
             # What other kinds of searches have left behind is given back to the system.
-            for other in [other for other, kept in self._groves.items() if not kept.jobs and other != key]:
-                del self._groves[other]
-        if sum(other.num_touched for other in self._groves.values()) >= self.num_trees:
+            for other in [other for other, kept in self._pools.items() if not kept.jobs and other != key]:
+                del self._pools[other]
+        if sum(other.num_touched for other in self._pools.values()) >= self.num_trees:
             return None
-        if grove is None:
+        if pool is None:
             schedule = Schedule(leaves_per_tree=key.leaves_per_tree or 1)
             config = key.replace(max_memory=self._max_memory)
             forest = make_forest(self.game, config, schedule, self.num_trees, self.cache)
-            grove = self._groves[key] = Grove(forest, schedule.leaves_per_tree)
-        return grove
+            pool = self._pools[key] = TreePool(forest, schedule.leaves_per_tree)
+        return pool
 
-    def _begin(self, grove: Grove, job: Job) -> None:
-        tree = grove.take_tree(job)
-        job.grove, job.tree, job.started = grove, tree, perf_counter()
+    def _begin(self, pool: TreePool, job: Job) -> None:
+        tree = pool.take_tree(job)
+        job.pool, job.tree, job.started = pool, tree, perf_counter()
         trees = np.array([tree], np.int32)
         budget = _NO_LIMIT if job.config.num_simulations is None else job.config.num_simulations
         key, move = self._random_key(job)
         rows = self.game.rows_of([job.state])
         try:
-            grove.forest.reset_many(trees, self.game.to_references(rows))
-            grove.forest.begin_many(
+            pool.forest.reset_many(trees, self.game.to_references(rows))
+            pool.forest.begin_many(
                 trees,
                 np.array([budget], np.int64),
                 np.array([key], np.uint32),
@@ -394,9 +392,9 @@ def shared_settings(config: SearchConfig) -> SearchConfig:
 def _is_late(job: Job, now: float) -> bool:
     """Whether a job has used up its time; one whose root has no evaluation yet goes on until it has an answer."""
     limit = job.config.time_limit_s
-    if limit is None or now < job.started + limit or job.grove is None:
+    if limit is None or now < job.started + limit or job.pool is None:
         return False
-    root = job.grove.forest.node(job.tree, [])
+    root = job.pool.forest.node(job.tree, [])
     return root is not None and root.kind == "expanded"
 
 

@@ -56,7 +56,7 @@ def make_forest(
             gumbel_value_scale=config.gumbel_value_scale,
             seed=config.seed,
             num_threads=schedule.num_threads,
-            look_out_us=schedule.look_out_us,
+            spin_us=schedule.spin_us,
             max_memory=max_memory,
             cache=cache.native if cache is not None else None,
         )

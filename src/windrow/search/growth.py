@@ -21,14 +21,14 @@ class Schedule:
     leaves_per_tree: K, leaves of one tree in flight.
     pipeline: batches that are out at once.
     num_threads: threads that grow trees.
-    look_out_us: microseconds for which these wait for the next round before they sleep.
+    spin_us: microseconds that these threads spin for the next round before they sleep.
     max_batch: most rows of a batch; None for no limit.
     """
 
     leaves_per_tree: int = 1
     pipeline: int = 1
     num_threads: int = 1
-    look_out_us: int = 50
+    spin_us: int = 50
     max_batch: int | None = None
 
 

@@ -30,8 +30,8 @@ PAGES: Mapping[str, tuple[str, ...]] = {
 class Conversation(Protocol):
     """What answers the messages of one page."""
 
-    def greet(self) -> None:
-        """Say the first word."""
+    def open(self) -> None:
+        """Send the first message."""
         ...
 
     async def handle(self, text: str) -> bool:
@@ -111,7 +111,7 @@ def _converse(
         # Reading goes on while a request is answered: the end of the connection must not wait behind other messages.
         tasks = [asyncio.create_task(_hear(socket, inbox)), asyncio.create_task(_answer(session, inbox))]
         try:
-            session.greet()
+            session.open()
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:

@@ -37,7 +37,7 @@ from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
 from windrow.web.positions import Line, read_moves
 from windrow.web.requests import Request
-from windrow.web.thinking import Thinker, ThinkingPool, Wish
+from windrow.web.thinking import SearchRequest, Thinker, ThinkingPool
 
 SIDES = ("a", "b")
 _NUM_LINES = 8
@@ -77,7 +77,7 @@ class Table:
     is_second: bool = False
 
     @classmethod
-    def lay(
+    def create(
         cls,
         game: CoreGame,
         evaluators: list[NamedEvaluator],
@@ -116,7 +116,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._line = Line(table.game)
         self._thinkers = {side: self._make_thinker() for side in SIDES}
-        self._wishes: dict[str, tuple[int, float | None]] = dict.fromkeys(SIDES, (400, None))
+        self._budgets: dict[str, tuple[int, float | None]] = dict.fromkeys(SIDES, (400, None))
         self._outbox: asyncio.Queue[tuple[str, Thinker | None]] = asyncio.Queue()
         self._has_room = asyncio.Event()
         self._writer = asyncio.create_task(self._write())
@@ -129,8 +129,8 @@ class Session:
 
     # --- The life of a page -----------------------------------------------------------------------------------
 
-    def greet(self) -> None:
-        """Say what there is: the game, the evaluators, the bounds of settings."""
+    def open(self) -> None:
+        """Send what there is: the game, the evaluators, the bounds of settings."""
         table, game = self._table, self._table.game
         defaults = SearchConfig()
         welcome = {
@@ -284,26 +284,26 @@ class Session:
             settings["c_puct"] = request.number("c_puct", 0.0, 100.0)
         config = SearchConfig(**settings)
         evaluator, thinker = self._table.evaluators[number], self._thinkers[side]
-        self._wishes[side] = (limits.max_simulations if seconds else simulations, seconds)
+        self._budgets[side] = (limits.max_simulations if seconds else simulations, seconds)
         await self._call(side, lambda: thinker.set_up(evaluator, config))
         return {"type": "done"}
 
     async def _think(self, request: Request) -> Message:
         side = request.choice("side", SIDES)
-        simulations, seconds = self._wishes[side]
+        simulations, seconds = self._budgets[side]
         is_analysis = request.has("analysis")
         if is_analysis:
             simulations, seconds = self._table.limits.max_simulations, self._table.limits.max_seconds
         if request.has("simulations"):
             simulations = request.integer("simulations", 0, self._table.limits.max_simulations)
-        wish = Wish(
+        wanted = SearchRequest(
             number=request.id or 0,
             num_simulations=simulations,
             time_limit_s=seconds,
             is_analysis=is_analysis,
         )
         thinker = self._thinkers[side]
-        await self._call(side, lambda: thinker.think(wish))
+        await self._call(side, lambda: thinker.think(wanted))
         # Two searches share what one page may be told.
         rate = self._table.limits.updates_per_second
         num_thinking = sum(other.is_thinking for other in self._thinkers.values())
@@ -348,7 +348,9 @@ class Session:
 
     # --- Updates ----------------------------------------------------------------------------------------------
 
-    def _publish(self, thinker: Thinker, result: SearchResult | WindrowError, wish: Wish, is_last: bool) -> None:
+    def _publish(
+        self, thinker: Thinker, result: SearchResult | WindrowError, request: SearchRequest, is_last: bool
+    ) -> None:
         """Send what is known; called in a thread of the pool."""
         side = SIDES[0] if thinker is self._thinkers[SIDES[0]] else SIDES[1]
         self._num_updates += 1
@@ -356,7 +358,7 @@ class Session:
             message = describe_result(thinker, result)
         else:
             message = {"type": "error", "message": str(result)}
-        message |= {"side": side, "request": wish.number, "last": is_last, "update": self._num_updates}
+        message |= {"side": side, "request": request.number, "last": is_last, "update": self._num_updates}
         text = json.dumps(message, allow_nan=False)
         self._loop.call_soon_threadsafe(self._outbox.put_nowait, (text, thinker))
 

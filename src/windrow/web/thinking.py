@@ -79,7 +79,7 @@ class ThinkingPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SearchRequest:
     """What a page wants to know about a position.
 
     number: of the request, carried by every update about it.
@@ -113,7 +113,7 @@ class Thinker:
         limits: Limits,
         ledger: MemoryLedger,
         running: Counter,
-        publish: Callable[[Thinker, SearchResult | WindrowError, Wish, bool], None],
+        publish: Callable[[Thinker, SearchResult | WindrowError, SearchRequest, bool], None],
     ) -> None:
         self._game, self._pool, self._limits = game, pool, limits
         self._ledger, self._running, self._publish = ledger, running, publish
@@ -129,7 +129,7 @@ class Thinker:
         self._root: State = game.initial_state()
         self._is_planted = False
         self._stream: Iterator[SearchResult] | None = None
-        self._wish: Wish | None = None
+        self._request: SearchRequest | None = None
         self._next_update = 0.0
         self._is_closed = False
         self.updates_per_second = limits.updates_per_second
@@ -202,8 +202,8 @@ class Thinker:
                 return  # planted anew when it is searched
             self._is_planted = True
 
-    def think(self, wish: Wish) -> None:
-        """Begin to search, as `wish` says.
+    def think(self, request: SearchRequest) -> None:
+        """Begin to search, as `request` says.
 
         Raises:
             RequestError: a player must be to move, and an evaluator chosen.
@@ -213,8 +213,8 @@ class Thinker:
         if self._game.to_play(self._root) < 0:
             raise RequestError("there is nothing to search here: no player is to move")
         search = self._ready_search()
-        budget = wish.num_simulations
-        if wish.is_analysis and self._is_planted:
+        budget = request.num_simulations
+        if request.is_analysis and self._is_planted:
             budget = max(0, budget - self._num_visits())
         if not self._running.enter():
             raise RefusedError(
@@ -225,12 +225,12 @@ class Thinker:
                 None if self._is_planted else self._root,
                 interval_s=SLICE_S,
                 num_simulations=budget,
-                time_limit_s=wish.time_limit_s,
+                time_limit_s=request.time_limit_s,
             )
         except BaseException:
             self._running.leave()
             raise
-        self._is_planted, self._wish = True, wish
+        self._is_planted, self._request = True, request
         self._next_update = 0.0
 
     def stop(self) -> None:
@@ -279,8 +279,8 @@ class Thinker:
             _run(*self._looks.popleft())
 
     def _think_on(self) -> None:
-        stream, wish = self._stream, self._wish
-        assert stream is not None and wish is not None
+        stream, request = self._stream, self._request
+        assert stream is not None and request is not None
         start, is_looked_at = perf_counter(), bool(self._looks)
         try:
             result = next(stream)
@@ -291,11 +291,11 @@ class Thinker:
                 result = next(stream)
         except WindrowError as error:
             self._end_stream()
-            self._publish(self, error, wish, True)
+            self._publish(self, error, request, True)
             return
         except Exception as error:
             self._end_stream()
-            self._publish(self, RequestError(f"the search failed: {type(error).__name__}: {error}"), wish, True)
+            self._publish(self, RequestError(f"the search failed: {type(error).__name__}: {error}"), request, True)
             return
         if is_looked_at:
             self.answer_looks()  # if nothing was evaluated in this slice
@@ -307,10 +307,10 @@ class Thinker:
             return
         self._next_update = now + 1.0 / self.updates_per_second
         self.is_heard = False
-        self._publish(self, result, wish, is_last)
+        self._publish(self, result, request, is_last)
 
     def _end_stream(self) -> None:
-        stream, self._stream, self._wish = self._stream, None, None
+        stream, self._stream, self._request = self._stream, None, None
         if stream is not None:
             stream.close()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # it is a generator
             self._running.leave()

@@ -120,8 +120,8 @@ class RunSession:
         self._metrics_told = self._games_told = -1
         self._num_mistakes = 0
 
-    def greet(self) -> None:
-        """Begin to tell."""
+    def open(self) -> None:
+        """Begin to send what the run does."""
         self._task = asyncio.create_task(self._tell())
 
     async def handle(self, text: str) -> bool:

@@ -19,7 +19,7 @@ _MIN_TREES_PER_THREAD = 128
 _MIN_ROWS_PER_BATCH = 1024
 """Below this a GPU is bound by launching kernels, and two half batches take twice as long as a whole one."""
 
-_LONG_LOOK_OUT_US = 2000
+_LONG_SPIN_US = 2000
 """Longer than a GPU takes for a batch: threads that sleep meanwhile take longer to wake than to do their work."""
 
 
@@ -71,13 +71,13 @@ def schedule_many(config: SearchConfig, num_trees: int, *, evaluator_pipeline: i
     if not is_asynchronous or num_threads == 1:
         return schedule
     # A network on the same cores needs them while threads wait; a device does not.
-    return replace(schedule, look_out_us=_LONG_LOOK_OUT_US)
+    return replace(schedule, spin_us=_LONG_SPIN_US)
 
 
 def threads_for(num_trees: int, *, leaves_cores: bool) -> int:
     """As many as have work, and there are cores for; `leaves_cores` for whoever hands batches to a device or a cluster.
 
-    With every core taken by threads that look out for work, a GPU's driver waits for one: a third of the speed.
+    With every core taken by threads that spin, a GPU's driver waits for one: a third of the speed.
     """
     cores = num_cores()
     return max(1, min(cores - cores // 4 if leaves_cores else cores, num_trees // _MIN_TREES_PER_THREAD))
