@@ -16,8 +16,8 @@
 // Actions: (source * 5 + colour) * 6 + destination. Sources are the displays and last the centre; colours are blue,
 // yellow, red, black (K) and white; destinations the five pattern lines and last the floor line. Names have three
 // letters: AB3 takes the blue tiles of display A to pattern line 3, ZKF the black ones of the centre to the floor.
-// Displays are in descending order at all times, so a letter may mean another display after a move; of equal displays
-// only the first may be chosen, since taking from another would be the same move.
+// A deal lays out its displays in descending order, and each keeps its letter for the round; one that has been taken
+// stays empty. Of equal displays only the first may be chosen, since taking from another would be the same move.
 //
 // Where the printed rules are silent: a marker that finds the floor line full costs nothing; if nobody took the marker
 // (nothing ever lay in the centre), the same player begins again; if no tile at all is left to deal (four players can
@@ -68,7 +68,7 @@ class AzulRules {
   // bag, lid, the offer and the boards have 20 tiles of each colour together. What is not in use is zero.
   struct State {
     Board boards[kMaxBoards];
-    uint8_t displays[azul::kMaxDisplays];  // numbers of heaps, descending
+    uint8_t displays[azul::kMaxDisplays];  // numbers of heaps, descending but for the empty ones among them
     uint8_t centre[azul::kNumColours];     // how many tiles of each colour
     uint8_t bag[azul::kNumColours];
     uint8_t lid[azul::kNumColours];
@@ -106,7 +106,7 @@ class AzulRules {
     for (int32_t source = 0; source < num_displays_; ++source) {
       const uint8_t heap = state.displays[source] & 127;
       sources[source] = heap == previous ? 0 : azul::kHeaps.moves[heap];  // of equal ones the first; none of empty ones
-      previous = heap;
+      previous = heap == 0 ? previous : heap;
     }
     uint32_t colours = 0;
     for (int32_t colour = 0; colour < azul::kNumColours; ++colour) {
@@ -135,7 +135,8 @@ class AzulRules {
         source < num_displays_ ? take_from_display(state, source, colour) : take_from_centre(state, colour);
     place(state, colour, taken, action % azul::kNumDestinations);
 
-    int32_t left = state.displays[0];  // the empty ones come last
+    int32_t left = 0;
+    for (const uint8_t heap : state.displays) left |= heap;
     for (const uint8_t count : state.centre) left |= count;
     if (left == 0) {
       end_round(state);
@@ -188,8 +189,7 @@ class AzulRules {
     const uint8_t* counts = azul::kHeaps.counts[state.displays[source] & 127];
     for (int32_t other = 0; other < azul::kNumColours; ++other) state.centre[other] += counts[other];
     state.centre[colour] -= counts[colour];
-    for (int32_t i = source + 1; i < azul::kMaxDisplays; ++i) state.displays[i - 1] = state.displays[i];
-    state.displays[azul::kMaxDisplays - 1] = 0;
+    state.displays[source] = 0;
     return counts[colour];
   }
 

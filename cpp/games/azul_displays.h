@@ -2,7 +2,7 @@
 //
 // A display holds at most 4 tiles of 5 colours. There are C(9, 4) = 126 such heaps, numbered in the order of their
 // counts (blue, yellow, red, black, white), so 0 is the empty display and 125 has four blue tiles. Displays are
-// interchangeable: they are kept in descending order, the empty ones last, so that equal offers are equal bytes.
+// interchangeable: a deal lays them out in descending order, so that equal deals are equal bytes.
 #pragma once
 
 #include <algorithm>

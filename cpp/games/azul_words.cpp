@@ -41,8 +41,8 @@ std::string counted_tiles(const uint8_t* counts) {
   return text;
 }
 
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
+std::string padded(std::string text, size_t width, char filler = ' ') {
+  if (text.size() < width) text.append(width - text.size(), filler);
   return text;
 }
 
@@ -101,10 +101,11 @@ size_t AzulRules::parse_outcome(std::string_view text, int64_t* outcome) const {
   return length;
 }
 
-// The offer; then, for each player side by side, pattern lines and wall, where small letters are places still free:
+// The offer; then, for each player side by side, pattern lines and wall, where small letters are places still free. A
+// floor line shows the marker and all its tiles: eight, where the marker came when it was full.
 //
 //   round 1
-//   A BBYR  B BKWW  C YRRK  D ----  E ----
+//   A BBYR  B ----  C BKWW  D ----  E YRRK
 //   Z YYK*
 //   bag B17 Y16 R16 K15 W16
 //   lid B0 Y0 R0 K0 W0
@@ -153,8 +154,7 @@ std::string AzulRules::render(const State& state) const {
     }
     std::string floor = has_marker(state, player) ? std::string(1, kMarker) : "";
     add_tiles(board.floor, &floor);
-    floor = floor.substr(0, kFloorPlaces);
-    lines.back() += "floor " + floor.append(kFloorPlaces - floor.size(), '.');
+    lines.back() += "floor " + padded(std::move(floor), kFloorPlaces, '.');
   }
   for (const std::string& line : lines) text.append("\n").append(line);
   return text.append("\n").append(status_line(state));

@@ -18,7 +18,7 @@ MARKER = "*"
 DESTINATIONS = "12345F"
 DEAL, OVER = -1, -2  # `to_play` when it is no player's turn
 
-# What a display can hold, ascending, as counts by colour: the order in which displays are kept.
+# What a display can hold, ascending, as counts by colour: displays are dealt in the opposite order.
 HEAPS = [counts for counts in product(range(5), repeat=5) if sum(counts) <= 4]
 
 BOARD_BYTES = "IH5B5B"
@@ -194,7 +194,6 @@ class PlainAzul:
             self.centre += [tile for tile in tiles if tile != colour]
             tiles.clear()
         self.lid += board.place(taken, destination)
-        self.sort_displays()
         self.to_play = (self.to_play + 1) % self.players
         if not any(self.displays) and not self.centre:
             self.end_round()

@@ -186,11 +186,11 @@ def test_where_tiles_may_go():
 
 
 def test_taking_from_a_display():
-    """The blue tiles go to line 3, the others to the centre; the emptied display is now the last."""
+    """The blue tiles go to line 3, the others to the centre; all displays keep their letters."""
     game = make_game("azul")
     state = dealt(game, FULL_DEAL, game.initial_state())
     lines = str(played(game, "AB3", state)).splitlines()
-    assert lines[1:3] == ["A BYKW  B BKWW  C YYRK  D RRKW  E ----", "Z YR*"]
+    assert lines[1:3] == ["A ----  B BYKW  C BKWW  D YYRK  E RRKW", "Z YR*"]
     assert lines[9].startswith("  .BB | k w b y r")
 
 
@@ -202,16 +202,18 @@ def test_of_equal_displays_only_the_first_may_be_chosen():
         *(f"DY{place}" for place in "12345F"),
     ]
     state = played(game, "AB4", state)
-    assert str(state).splitlines()[1] == "A BBBB  B BBBB  C YYYY  D YYYY  E ----"
-    assert {name[0] for name in legal_names(state)} == {"A", "C"}
+    assert str(state).splitlines()[1] == "A ----  B BBBB  C BBBB  D YYYY  E YYYY"
+    assert {name[0] for name in legal_names(state)} == {"B", "D"}
+    state = played(game, "DY4", state)
+    assert {name[0] for name in legal_names(state)} == {"B", "E"}
 
 
 def test_the_order_of_moves_does_not_matter():
     """Player 0 takes from two displays, in either order: the same bytes."""
     game = make_game("azul")
     state = dealt(game, FULL_DEAL, game.initial_state())
-    one = played(game, "AB2 DR2 BW3", state)  # BBYR; RRKW (A is gone, E is now D); BKWW, now B
-    other = played(game, "CW3 DR2 AB2", state)
+    one = played(game, "AB2 ER2 CW3", state)
+    other = played(game, "CW3 ER2 AB2", state)
     assert one == other
     assert one.data == other.data
     assert game.hash(one) == game.hash(other)
@@ -262,11 +264,17 @@ def test_a_marker_that_finds_the_floor_full_costs_nothing_more():
     assert pile(state.data, "lid") == [0, 7, 0, 0, 0]
 
 
+def test_a_full_floor_line_shows_the_marker_and_every_tile():
+    board = PlainBoard(floor="BYYRKWW")
+    state = played(make_game("azul"), "ZK1", table(boards=[board, PlainBoard()], centre="KY", to_play=0))
+    assert str(state).splitlines()[-2] == "floor *BYYRKWW           floor ......."
+
+
 def test_a_marker_that_nobody_takes():
     """Displays of one colour leave nothing in the centre: who began begins again."""
     game = make_game("azul")
     state = dealt(game, "BBBB/YYYY/RRRR/KKKK/WWWW", game.initial_state())
-    state = played(game, "AB4 AY4 AR5 AK5 AW3", state)
+    state = played(game, "AB4 BY4 CR5 DK5 EW3", state)
     assert str(state).splitlines()[-1] == "tiles to be dealt, player 0 begins"
 
 

@@ -406,10 +406,10 @@ def test_a_round_on_paper():
     """
     game = make_game("azul")
     state = dealt(game, "BBYR/BYKW/BKWW/YYRK/RRKW", game.initial_state())
-    state = played(game, "AB2 BW2 BY3 ZK3", state)
+    state = played(game, "AB2 CW2 DY3 ZK3", state)
     assert str(state) == drawn("""
         round 1
-        A BYKW  B RRKW  C ----  D ----  E ----
+        A ----  B BYKW  C ----  D ----  E RRKW
         Z BYRR
         bag B16 Y16 R16 K16 W16
         lid B0 Y0 R0 K0 W0
@@ -422,7 +422,7 @@ def test_a_round_on_paper():
         ..... | y r k w b        ..... | y r k w b
         floor .......            floor *......
         player 0 to move""")
-    state = played(game, "BR1 AB1 ZY3 ZK3 ZW4 ZR4 ZB5", state)
+    state = played(game, "ER1 BB1 ZY3 ZK3 ZW4 ZR4 ZB5", state)
     assert str(state) == drawn("""
         round 2
         A ----  B ----  C ----  D ----  E ----

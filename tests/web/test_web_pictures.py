@@ -57,13 +57,13 @@ def test_backgammon_points_are_numbered_for_the_mover() -> None:
 def test_azul_displays_and_boards() -> None:
     game = make_game("azul")
     picture = draw(game, game.state_from_moves("BBKW/BYYY/BYWW/BRRR/YRKW AK3"))
-    # What is left of display A has gone to the centre, and the other displays have moved up.
+    # What is left of display A has gone to the centre, and the other displays keep their letters.
     assert [(display["name"], display["tiles"]) for display in picture["displays"]] == [
-        ("A", "BYYY"),
-        ("B", "BYWW"),
-        ("C", "BRRR"),
-        ("D", "YRKW"),
-        ("E", ""),
+        ("A", ""),
+        ("B", "BYYY"),
+        ("C", "BYWW"),
+        ("D", "BRRR"),
+        ("E", "YRKW"),
     ]
     assert sorted(picture["centre"]) == sorted("BBW*")
     first, second = picture["boards"]
