@@ -31,7 +31,12 @@ def test_a_suite_writes_its_files_and_can_be_compared(tmp_path: Path) -> None:
     assert done.returncode == 0 and "3 of 3 figures are reproduced" in done.stdout
     done = run_process("bench", "compare", *files, "--json")
     assert done.returncode == 0 and json.loads(done.stdout), done
-    assert run_process("bench", "suite", "no_such_thing").returncode == 2
+
+
+def test_an_unknown_suite_is_answered_with_the_names() -> None:
+    code, _, err = run("bench", "suite", "qick")
+    assert code != 0 and "there is no suite or benchmark 'qick'. Did you mean 'quick'?" in err
+    assert "tree_speed" in err and "usage" not in err
 
 
 def test_compare_says_what_is_missing(tmp_path: Path) -> None:

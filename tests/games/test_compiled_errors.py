@@ -51,6 +51,26 @@ def line_of(method: Any, text: str) -> int:
     return first + next(number for number, line in enumerate(lines) if text in line)
 
 
+def test_methods_that_return_a_new_state_are_refused() -> None:
+    """What they return is lost, and the state that they were given is as it was."""
+
+    def apply(self, state, move):
+        return state
+
+    def sometimes(self, state, move):
+        if move == 1:
+            return state
+
+    def returns(self, state, values):
+        return 1
+
+    for broken in (apply, sometimes):
+        with pytest.raises(GameError, match=r"must return nothing: let it change the record `state` in place"):
+            compile_game(broken_nim(apply=broken))()
+    with pytest.raises(GameError, match=r"must return nothing: let it fill in the array `values` in place"):
+        compile_game(broken_nim(returns=returns))()
+
+
 def test_a_compile_error_names_method_and_line() -> None:
     def initial_state(self, state):
         sticks = self.sticks

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import tensor_cases as cases  # noqa: E402
 
-from windrow import GameError, make_game  # noqa: E402
+from windrow import GameError, WindrowError, make_game  # noqa: E402
 from windrow.tensor import check_game, check_same_game  # noqa: E402
 from windrow.tensor import make_game as make_tensor_game  # noqa: E402
 from windrow.tensor.games import GAMES  # noqa: E402
@@ -114,7 +114,7 @@ def test_more_draws_than_promised_are_noticed(monkeypatch: pytest.MonkeyPatch):
     ],
 )
 def test_impossible_games(name: str, options: dict[str, Any], message: str):
-    with pytest.raises(GameError, match=message):
+    with pytest.raises(WindrowError, match=message):
         make_tensor_game(name, **options)
 
 

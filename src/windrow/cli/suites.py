@@ -19,7 +19,8 @@ import typer
 
 from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_json, print_table, stdout, stdout_number
-from windrow.errors import WindrowError
+from windrow.errors import ConfigError, WindrowError
+from windrow.spelling import explain_unknown
 
 _COMMAND_VARIABLE = "WINDROW_BENCH_COMMAND"
 _STDERR = 2
@@ -57,6 +58,12 @@ def suite(
     as_json: JsonOption = False,
 ) -> None:
     """Run a suite of the reference benchmark; write its figures as JSON and as a Markdown table."""
+    catalog = _catalog()
+    known = [*catalog["suites"], *catalog["benchmarks"]]
+    for name in names:
+        if name not in known:
+            hint = explain_unknown(name, known, what="suites and benchmarks")
+            raise ConfigError(f"there is no suite or benchmark {name!r}. {hint} windrow bench suites describes them")
     title = "-".join(names)
     file, page = out / f"{title}.json", out / f"{title}.md"
     options = ["--json", str(file), "--markdown", str(page), *(["--smoke"] if is_smoke else [])]
@@ -70,11 +77,7 @@ def suite(
 
 def suites(as_json: JsonOption = False) -> None:
     """List the suites and benchmarks, and what is missing for them here."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "catalog.json"
-        if code := _run("suite", "--list", "--json", str(file)):
-            raise typer.Exit(code)
-        catalog: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    catalog = _catalog()
     if as_json:
         print_json(catalog)
         return
@@ -115,6 +118,15 @@ def programs() -> Path:
             "backends and engines measure this installation"
         )
     return folder
+
+
+def _catalog() -> dict[str, Any]:
+    """The suites and benchmarks by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "catalog.json"
+        if code := _run("suite", "--list", "--json", str(file)):
+            raise typer.Exit(code)
+        return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "") -> int:

@@ -49,13 +49,8 @@ class ByteGame(CoreGame):
             start = end
         return parts if len(parts) > 1 else parts.popitem()[1]
 
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """What may happen where chance is to move, ascending, and how likely it is."""
-        data = self._check_own(state)
-        try:
-            outcomes, probabilities = self.native.chance_outcomes(data)
-        except ValueError as error:
-            raise GameError(f"{self!r}: {error}") from None
+    def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        outcomes, probabilities = self.native.chance_outcomes(state.data)
         return list(zip(outcomes.tolist(), probabilities.tolist(), strict=True))
 
     def hash(self, state: State) -> int:

@@ -134,32 +134,31 @@ class CompiledGame(ByteGame):
 
     def to_play(self, state: State) -> int:
         """The player to move, or `CHANCE`, or `TERMINAL`."""
-        with self._in_words("to_play", state.data):
+        with self._in_words("to_play", self._check_own(state)):
             return super().to_play(state)
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions, ascending; none in a finished game and where chance is to move."""
-        with self._in_words("legal_actions", state.data):
+        with self._in_words("legal_actions", self._check_own(state)):
             return super().legal_actions(state)
 
     def returns(self, state: State) -> list[float]:
         """One value in [-1, 1] per player, for a finished game."""
-        with self._in_words("returns", state.data):
+        with self._in_words("returns", self._check_own(state)):
             return super().returns(state)
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
         """The state as float32, seen by the player to move; of shape `observation`."""
-        with self._in_words("observe", state.data):
+        with self._in_words("observe", self._check_own(state)):
             return super().observe(state)
 
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """What may happen where chance is to move, ascending, and how likely it is."""
+    def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
         with self._in_words("chance_outcomes", state.data):
-            return super().chance_outcomes(state)
+            return super()._chance_outcomes(state)
 
     def hash(self, state: State) -> int:
         """128 bits, the same in every process; equal positions have equal hashes."""
-        with self._in_words("hash", state.data):
+        with self._in_words("hash", self._check_own(state)):
             return super().hash(state)
 
     def symmetries(self) -> Sequence[Symmetry]:

@@ -38,6 +38,13 @@ _ANSWERS = {
     "can_happen": "True or False",
     "hash": "an integer, or a tuple of integers and arrays of integers",
 }
+_CHANGES = {
+    "initial_state": "let it fill in the record `state`",
+    "apply": "let it change the record `state`",
+    "returns": "let it fill in the array `values`",
+    "observe": "let it fill in the arrays that it is given",
+}
+"""What methods do that answer nothing."""
 _PLACE = re.compile(r"(?:at|from) (/.+?|[A-Za-z]:.+?|<.+?>) \((\d+)\)")
 _MAX_MESSAGE = 400
 
@@ -170,9 +177,13 @@ class _Work:
     def _check_answer(self, name: str) -> None:
         (signature, *_) = self._methods[name].nopython_signatures
         answer = signature.return_type
-        if name not in _ANSWERS or self._is_number(answer, is_hash=name == "hash"):
-            return
         types = self._numba.types
+        if name not in _ANSWERS:
+            if answer != types.none:
+                raise GameError(f"{self._title(name)} must return nothing: {_CHANGES[name]} in place")
+            return
+        if self._is_number(answer, is_hash=name == "hash"):
+            return
         got = "nothing" if answer == types.none else str(answer)
         if isinstance(answer, types.Optional):
             got = "nothing on some of its ways"

@@ -44,7 +44,7 @@ _PARAMETERS = {
 _BODIES = {
     "initial_state": """
         carray(state, NUM_WORDS, uint64)[:] = 0
-        rules_initial_state(record)""",
+        nothing(rules_initial_state(record))""",
     "to_play": """
         answer = number(rules_to_play(record))""",
     "legal_actions": """
@@ -53,11 +53,11 @@ _BODIES = {
             if answer < 0 or answer > MAX_LEGAL_ACTIONS:
                 answer = FAILED""",
     "apply": """
-        rules_apply(record, move)""",
+        nothing(rules_apply(record, move))""",
     "returns": """
         results = carray(values, NUM_PLAYERS)
         results[:] = 0
-        rules_returns(record, results)""",
+        nothing(rules_returns(record, results))""",
     "chance_outcomes": """
         room = carray(outcomes, MAX_OUTCOMES), carray(probabilities, MAX_OUTCOMES)
         if rules_to_play(record) == CHANCE:
@@ -74,7 +74,7 @@ _BODIES = {
         if rules_to_play(record) == CHANCE and not number(rules_can_happen(record, move)):
             answer = FAILED
         else:
-            rules_apply(record, move)""",
+            nothing(rules_apply(record, move))""",
     "apply if it is listed": """
         is_possible = True
         if rules_to_play(record) == CHANCE:
@@ -83,7 +83,7 @@ _BODIES = {
             for index in range(rules_chance_outcomes(record, outcomes, empty(MAX_OUTCOMES, float64))):
                 is_possible |= outcomes[index] == move
         if is_possible:
-            rules_apply(record, move)
+            nothing(rules_apply(record, move))
         else:
             answer = FAILED""",
 }
@@ -143,7 +143,7 @@ def _observe_body(facts: Facts) -> str:
         lines.append(f"part{number} = carray(skip(row, {start}), {shape!r})")
         arguments.append(f"part{number}")
         start += prod(shape)
-    lines.append(f"rules_observe(record, {', '.join(arguments)})")
+    lines.append(f"nothing(rules_observe(record, {', '.join(arguments)}))")
     return "".join(f"\n        {line}" for line in lines)
 
 
@@ -229,6 +229,16 @@ def _native_functions(numba: Any) -> dict[str, Any]:
             raise numba.core.errors.NumbaTypeError("a number is needed on every way")
         return convert if isinstance(value, types.Integer | types.Boolean) else None
 
+    def nothing(value: Any) -> None: ...
+
+    @extending.overload(nothing)
+    def choose_nothing(value: Any) -> Any:
+        def drop(value: Any) -> None: ...
+
+        if isinstance(value, types.Optional):
+            raise numba.core.errors.NumbaTypeError("nothing is expected on every way")
+        return drop if isinstance(value, types.NoneType) else None
+
     @numba.njit
     def turn(word: Any, count: int) -> Any:
         return (word << u64(count)) | (word >> u64(64 - count))
@@ -271,4 +281,11 @@ def _native_functions(numba: Any) -> dict[str, Any]:
         words[0] = mix(hashes[0] + turn(hashes[1], 17))
         words[1] = mix(hashes[1] ^ turn(hashes[0], 41))
 
-    return {"skip": skip, "number": number, "absorb": absorb, "finish": finish, "START": (low, high)}
+    return {
+        "skip": skip,
+        "number": number,
+        "nothing": nothing,
+        "absorb": absorb,
+        "finish": finish,
+        "START": (low, high),
+    }

@@ -118,16 +118,23 @@ class CoreGame(ABC):
         """The state after a move that is known to be possible; of drawn chance, ValueError if it is not."""
 
     @abstractmethod
+    def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        """The outcomes of a game that lists them, where chance is to move."""
+
+    @abstractmethod
+    def _sample_outcome(self, state: State, seed: int) -> int:
+        """An outcome drawn by a game that cannot list them."""
+
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
         """What may happen where chance is to move, ascending, and how likely it is.
 
         Raises:
             GameError: chance is not to move, or the game has too many outcomes to list (`chance == "sampled"`).
         """
-
-    @abstractmethod
-    def _sample_outcome(self, state: State, seed: int) -> int:
-        """An outcome drawn by a game that cannot list them."""
+        self._check_chance(state)
+        if self.chance == "sampled":
+            raise GameError(f"{self!r} has too many outcomes of chance to list: sample_outcome draws one.")
+        return self._chance_outcomes(state)
 
     def apply(self, state: State, action: int) -> State:
         """The state after `action`, or after an outcome of chance.
@@ -135,20 +142,29 @@ class CoreGame(ABC):
         Raises:
             IllegalMoveError: that is not possible here, or the game is over.
         """
-        return self._play(state, index(action), f"{'outcome' if self._is_chance(state) else 'action'} {action}")
+        self._check_own(state)
+        kind = "outcome" if self._is_chance(state) else "action"
+        try:
+            move = index(action)
+        except TypeError:
+            raise self._illegal(
+                f"{kind} {action!r:.100}", "is not an integer: parse_action reads names", state
+            ) from None
+        return self._play(state, move, f"{kind} {action}")
 
     def sample_outcome(self, state: State, seed: int) -> int:
         """What chance does here, drawn by its probabilities; a pure function of the state and `seed` (0 to 2^64 - 1).
 
         Raises:
-            GameError: chance is not to move.
+            GameError: chance is not to move, or the seed is something else.
         """
-        if self.to_play(state) != CHANCE:
-            raise GameError(f"chance is not to move here, so there is nothing to draw: play an action.\n{state}")
+        self._check_chance(state)
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GameError(f"the seed of an outcome is an integer from 0 to 2^64 - 1, not {seed!r:.100}.")
         if self.chance == "sampled":
-            return self._sample_outcome(state, seed)
-        left = _mixed(seed) / 2**64
-        outcomes = self.chance_outcomes(state)
+            return self._sample_outcome(state, int(seed))
+        left = _mixed(int(seed)) / 2**64
+        outcomes = self._chance_outcomes(state)
         for outcome, probability in outcomes:
             left -= probability
             if left < 0:
@@ -331,8 +347,17 @@ class CoreGame(ABC):
     def _is_chance(self, state: State) -> bool:
         return self.chance != "none" and self.to_play(state) == CHANCE
 
+    def _check_chance(self, state: State) -> None:
+        if self.to_play(state) != CHANCE:
+            reason = f"{self!r} has no chance" if self.chance == "none" else "chance is not to move here"
+            raise GameError(f"{reason}: play an action.\n{state}")
+
     def _check_own(self, state: State) -> Any:
         """The data of a state of this game."""
+        if not isinstance(state, State):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GameError(
+                f"a state of {self!r} is needed, not {state!r:.100}: initial_state, apply and state_from_moves give it."
+            )
         if state.game is not self and state.game != self:
             raise GameError(f"a state of {state.game!r} was given to {self!r}: use the game that made it.")
         return state.data

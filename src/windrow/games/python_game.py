@@ -136,11 +136,7 @@ class PythonGame(CoreGame):
             start += prod(shape)
         return parts if len(parts) > 1 else parts.popitem()[1]
 
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """What may happen where chance is to move, ascending, and how likely it is."""
-        if self.chance != "listed" or self.to_play(state) != CHANCE:
-            reason = "chance is not to move" if self.chance == "listed" else "this game's outcomes cannot be listed"
-            raise GameError(f"{self!r}: {reason}")
+    def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
         return self._ask("chance_outcomes", state.data, to=_pairs)
 
     def hash(self, state: State) -> int:

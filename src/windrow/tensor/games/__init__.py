@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from windrow.errors import GameError
+from windrow.games.native import NativeGame
 from windrow.games.targets import find_target
 from windrow.spelling import explain_unknown
 from windrow.tensor.game import check_game
@@ -32,7 +33,5 @@ def make_game(name: str, **options: Any) -> Any:
     if name not in GAMES:
         raise GameError(f"the tensor engine has no game {name!r}. {explain_unknown(name, GAMES, what='games')}")
     module, _, attribute = GAMES[name].partition(":")
-    try:
-        return getattr(import_module(module), attribute)(**options)
-    except TypeError as error:
-        raise GameError(f"{name}: {error}") from error
+    checked = NativeGame(name, **options).options  # refuses what the game in C++ refuses, in the same words
+    return getattr(import_module(module), attribute)(**checked)

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from windrow.errors import GameError
+from windrow.games.native import NativeGame
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.bits import cells
 from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, planes, returns
 
-_MIN_SIDE = 2
-_WORD = 64
 _ON_HOST = {"mine": "<i8", "occupied": "<i8", "to_play": "<i4", "winner": "<i4"}
 
 
@@ -38,14 +36,9 @@ class Connect4:
     num_players = 2
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int | None = None) -> None:
-        longest = max(rows, columns)
-        self.rows, self.columns = rows, columns
-        self.connect = min(4, longest) if connect is None else connect
-        if min(rows, columns) < _MIN_SIDE or not 2 <= self.connect <= longest or (rows + 1) * columns > _WORD:
-            raise GameError(
-                f"connect4: a board of {rows}x{columns} with connect={self.connect} cannot be: sides from {_MIN_SIDE}, "
-                f"(rows + 1) * columns at most {_WORD}, connect from 2 to the longer side"
-            )
+        chosen = {} if connect is None else {"connect": connect}
+        options = NativeGame("connect4", rows=rows, columns=columns, **chosen).options
+        self.rows, self.columns, self.connect = rows, columns, int(options["connect"])
         self.num_actions = columns
         self.observation = (2, rows, columns)
         height = rows + 1

@@ -8,14 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from windrow.errors import GameError
+from windrow.games.native import NativeGame
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, returns
 
 _LINE = 5
-_MAX_SIZE = 20
-_RULES = ("freestyle", "standard")
 _STEPS = ((0, 1), (1, 0), (1, 1), (1, -1))
 _ON_HOST = {"stones": "(2, 56)u1", "num_stones": "<i4", "to_play": "<i2", "winner": "<i2"}
 
@@ -37,10 +35,7 @@ class Gomoku:
     num_players = 2
 
     def __init__(self, *, size: int = 15, rule: str = "freestyle") -> None:
-        if not _LINE <= size <= _MAX_SIZE:
-            raise GameError(f"gomoku: size must be from {_LINE} to {_MAX_SIZE}, not {size}")
-        if rule not in _RULES:
-            raise GameError(f"gomoku: rule must be one of {', '.join(_RULES)}, not {rule!r}")
+        NativeGame("gomoku", size=size, rule=rule)  # refuses what cannot be
         self.size, self.rule = size, rule
         self.num_actions = size * size
         self.observation = (2, size, size)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from windrow.errors import GameError
+from windrow.games.native import NativeGame
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import returns
 
 _ROLL = 0
-_MIN_TARGET, _MAX_TARGET = 2, 1000
 _FACES = 6
 _ON_HOST = {"score": "(2,)<i2", "turn_total": "<i2", "mover": "i1", "to_play": "i1"}
 
@@ -40,8 +39,7 @@ class Pig:
     """The faces, as the game in C++ counts them."""
 
     def __init__(self, *, target: int = 100) -> None:
-        if not _MIN_TARGET <= target <= _MAX_TARGET:
-            raise GameError(f"pig: target must be from {_MIN_TARGET} to {_MAX_TARGET}, not {target}")
+        NativeGame("pig", target=target)  # refuses what cannot be
         self.target = target
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> PigState:
