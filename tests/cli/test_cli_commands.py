@@ -79,6 +79,22 @@ def test_match() -> None:
     assert "A is stronger" in out and "Elo (95 %)" in out and f"A wins: {result.games[0].moves}" in out
 
 
+def test_match_of_three_players() -> None:
+    players = ("uniform:8", "random", "random")
+    arguments = ("match", "azul:players=3", *players, "--games", "6", "--seed", "1")
+    document = run_json(*arguments)
+    game = windrow.make_game("azul", players=3)
+    result = windrow.play.play_tournament(game, players, num_games=6, seed=1)
+    assert document == json.loads(json.dumps(result.to_dict())) and document["num_games"] == 6
+    code, out, err = run(*arguments)
+    assert code == 0 and err == "" and out.rstrip("\n") == result.table()
+    # Three players in a game of two play each other; the game may stand last.
+    document = run_json("match", "random", "rollout:20", "random", "tictactoe", "--games", "12")
+    assert document["game"] == "tictactoe" and document["standings"][0]["name"] == "rollout:20"
+    code, _, err = run("match", "connect4", "random")
+    assert code == 1 and "name two or more players" in err
+
+
 def test_match_prints_what_it_has_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 

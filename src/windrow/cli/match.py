@@ -1,4 +1,4 @@
-"""`windrow match`: two players against each other, and the difference in strength."""
+"""`windrow match`: players against each other, and the differences in strength."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import GameArgument, JsonOption, SeedOption, complete_player, examples
+from windrow.cli.options import JsonOption, SeedOption, complete_player, examples
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.errors import ConfigError
+from windrow.games.core_game import CoreGame
+from windrow.games.registry import FAMILIES, GAMES
 from windrow.play.elo import SequentialTest
 from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.specs import parse_game
+from windrow.play.tournament import TournamentResult, play_tournament
 
 
 def register(app: typer.Typer) -> None:
@@ -22,24 +25,25 @@ def register(app: typer.Typer) -> None:
             "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
             "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network, two settings",
             "windrow match runs/c4 solver connect4 --games 20 --json",
+            "windrow match azul:players=3 rollout:50 uniform:50 random # every rotation of the seats",
+            "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # each against each",
             "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # looks for a small difference",
         )
     )(match)
 
 
 def match(
-    a: Annotated[
-        str,
+    names: Annotated[
+        list[str],
         typer.Argument(
-            metavar="A",
-            help="A player: a checkpoint, [cyan]rollout:400[/cyan], [cyan]uniform:400[/cyan], [cyan]random[/cyan] or "
+            metavar="GAME A B ...",
+            help="The game and two or more players; the game may also stand last, and is connect4 if left out. A "
+            "player is a checkpoint, [cyan]rollout:400[/cyan], [cyan]uniform:400[/cyan], [cyan]random[/cyan] or "
             "[cyan]solver[/cyan]; settings follow after a colon, [cyan]runs/c4:sims=100,c_puct=2[/cyan].",
             autocompletion=complete_player,
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other player.", autocompletion=complete_player)],
-    game: GameArgument = "connect4",
-    games: Annotated[int, typer.Option("--games", "-g", help="Games at most; they are played in pairs.", min=2)] = 400,
+    games: Annotated[int, typer.Option("--games", "-g", help="Games at most; two players play pairs.", min=2)] = 400,
     opening: Annotated[
         int | None,
         typer.Option("--opening", help="Random moves at the start of a pair (4; fewer in short games).", min=0),
@@ -62,11 +66,18 @@ def match(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Let two players play each other: score, Elo with error bars, and a test that stops when it is sure.
+    """Let players play each other: score, Elo with error bars, and for two players a test that stops when it is sure.
 
-    Every opening is played twice with the sides changed. After Ctrl-C the result so far is printed.
+    Every opening is played with the sides changed: two players play it twice, more in every rotation of the seats. More
+    players than a game has seats play in all groups. After Ctrl-C the result so far is printed.
     """
-    rules = parse_game(game)
+    rules, players = _split(names)
+    if len(players) < 2:
+        raise ConfigError("name two or more players, such as: windrow match connect4 rollout:400 random")
+    if len(players) > 2 or rules.num_players > 2:
+        _tournament(rules, players, games=games, opening=opening, seed=seed, concurrent=concurrent, as_json=as_json)
+        return
+    a, b = players
     test = SequentialTest(elo0=elo0, elo1=elo1, alpha=alpha, beta=beta)
     if games % 2:
         raise ConfigError(f"--games must be even, because games are played in pairs: {games + 1}, not {games}")
@@ -99,6 +110,53 @@ def match(
             print_match(latest[0], as_json=as_json, show=show)
         raise
     print_match(result, as_json=as_json, show=show)
+
+
+def _split(names: list[str]) -> tuple[CoreGame, list[str]]:
+    """The game and the players; the game is the first name or the last, whichever is one of a game."""
+    for place in (0, -1):
+        stem, _, rest = names[place].partition(":")
+        if stem in GAMES or stem in FAMILIES or (stem.endswith(".py") and rest):
+            return parse_game(names[place]), names[1:] if place == 0 else names[:-1]
+    if len(names) > 2:  # an installed game, or a misspelt one, which is then explained
+        return parse_game(names[-1]), names[:-1]
+    return parse_game("connect4"), names
+
+
+def _tournament(
+    rules: CoreGame, players: list[str], *, games: int, opening: int | None, seed: int, concurrent: int, as_json: bool
+) -> None:
+    latest: list[TournamentResult] = []
+
+    def show() -> None:
+        if as_json:
+            print_json(latest[0].to_dict())
+        else:
+            stdout().print(latest[0].table(), markup=False)
+
+    try:
+        with progress_bar(f"{len(players)} players", games) as bar:
+
+            def on_progress(result: TournamentResult, num_games: int) -> None:
+                latest[:] = [result]
+                leader = result.standings()[0]
+                bar.update(len(result.games) * games // num_games, note=f"{leader.name} leads")
+
+            result = play_tournament(
+                rules,
+                players,
+                num_games=games,
+                seed=seed,
+                openings_plies=opening,
+                max_concurrent=concurrent,
+                on_progress=on_progress,
+            )
+            latest[:] = [result]
+    except KeyboardInterrupt:
+        if latest:
+            show()
+        raise
+    show()
 
 
 def print_match(result: MatchResult, *, as_json: bool, show: int = 0) -> None:

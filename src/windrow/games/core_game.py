@@ -66,8 +66,10 @@ class CoreGame(ABC):
     num_values: 1 if one value says it all (one player, or two of whom one loses what the other wins), else one value
         per player.
     chance: "none", "listed" (`chance_outcomes` tells what may happen) or "sampled" (there is too much to list).
+    points: points that a return of 1 stands for, in a game that counts points; otherwise None.
     """
 
+    points: float | None = None
     name: str
     options: Mapping[str, int | str]
     native: _core.NativeGame

@@ -22,6 +22,9 @@ from windrow.games.core_game import State
 from windrow.games.protocol import Symmetry
 from windrow.spelling import explain_unknown
 
+_POINTS = {("backgammon", "points"): 3.0, ("azul", "margin"): 50.0}
+"""Points that a return of 1 stands for, by game and scoring."""
+
 
 class NativeGame(ByteGame):
     """A built-in game, `NativeGame("gomoku", size=9)`; `make_game` does the same and knows all games.
@@ -46,6 +49,7 @@ class NativeGame(ByteGame):
         self.name = name
         self.options: Mapping[str, int | str] = MappingProxyType(native.options)
         self._adopt(native)
+        self.points = _POINTS.get((name, str(native.options.get("scoring"))))
         self._all_names = [native.action_name(action) for action in range(self.num_actions)]
         self._key = (name, tuple(self.options.items()))
 

@@ -8,6 +8,7 @@ to provide a method that only raises. Besides, a game may have:
     max_legal_actions   if far fewer than num_actions are ever legal at once: saves memory
     max_outcomes        if chance_outcomes lists more than 1,024
     name                what errors call it; else the name of its class
+    points              points that a return of 1 stands for, if it counts points; matches then report points a game
 """
 
 from __future__ import annotations

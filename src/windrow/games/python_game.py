@@ -84,6 +84,7 @@ class PythonGame(CoreGame):
         self.flatten = Flattener(self._shapes)
         self._images = self._find_symmetries()
         self.symmetry_tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
+        self.points = getattr(rules, "points", None)
         self._adopt(_core.python_game(self))
 
     def __repr__(self) -> str:

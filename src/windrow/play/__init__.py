@@ -3,25 +3,36 @@
 from windrow.play.elo import SequentialTest, elo_to_score, score_to_elo
 from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.players import Player, RandomPlayer, SearchPlayer, make_player
+from windrow.play.ratings import RatedGame, Ratings, fit_ratings
+from windrow.play.seating import Gain
 from windrow.play.solved import SolvedPosition, SolvedScore, score_player, solved_positions
 from windrow.play.solver import Connect4Solver, SolverPlayer
 from windrow.play.specs import parse_game
+from windrow.play.tournament import Standing, TournamentGame, TournamentResult, play_tournament
 
 __all__ = [
     "Connect4Solver",
+    "Gain",
     "MatchProgress",
     "MatchResult",
     "Player",
     "RandomPlayer",
+    "RatedGame",
+    "Ratings",
     "SearchPlayer",
     "SequentialTest",
     "SolvedPosition",
     "SolvedScore",
     "SolverPlayer",
+    "Standing",
+    "TournamentGame",
+    "TournamentResult",
     "elo_to_score",
+    "fit_ratings",
     "make_player",
     "parse_game",
     "play_match",
+    "play_tournament",
     "score_player",
     "score_to_elo",
     "solved_positions",

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from windrow.errors import ConfigError, GameError, SearchError
+from windrow.errors import ConfigError, GameError
 from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, State
-from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.protocol import TERMINAL
 from windrow.games.python_game import as_core_game
-from windrow.numerics import Purpose, Stream
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
-from windrow.play.players import CountingPlayer, Player, make_player
+from windrow.play.players import Player, make_player
+from windrow.play.seating import Gain, SeatedGame, Table, gain_of
 
 StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
 """What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
 
+_PAIR = ((0, 1), (1, 0))
+"""Who sits where in the two games of a pair."""
 _OPENINGS_PLIES = 4
 _NUM_LENGTHS = 16
 """Random games that say how long games are."""
@@ -46,11 +46,13 @@ class MatchGame:
     moves: all of it, opening included, as `game.state_from_moves` reads it.
     first: who had the first move of the game, "A" or "B".
     score: A's points, 0, 0.5 or 1.
+    gain: A's return, from -1 to 1.
     """
 
     moves: str
     first: Literal["A", "B"]
     score: float
+    gain: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,12 @@ class MatchResult:
         scores = [game.score for game in self.games if game.first == "A"]
         return sum(scores) / len(scores) if scores else 0.5
 
+    @property
+    def gain(self) -> Gain | None:
+        """What A makes a game, in a game with more than wins, draws and losses; otherwise None."""
+        pairs = zip(self.games[::2], self.games[1::2], strict=True)
+        return gain_of(self.game, [(one.gain, other.gain) for one, other in pairs])
+
     def table(self) -> str:
         """The result as text."""
         width = max(len(self.player_a), len(self.player_b))
@@ -121,6 +129,8 @@ class MatchResult:
             f"{len(self.games)} games of {self.game!r}; A scores {self.score_when_first:.1%} when it moves first",
             f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %), A is the stronger one with {self.los:.1%}",
         ]
+        if (gain := self.gain) is not None:
+            lines.append(f"A makes {gain}")
         if self.test or self.stopped_by == "running":
             lines.append(_VERDICTS[self.stopped_by] + (f" ({self.test})" if self.test else ""))
         return "\n".join(lines)
@@ -141,11 +151,12 @@ class MatchResult:
             "elo": self.elo,
             "elo_error": self.elo_error,
             "los": self.los,
+            "gain": None if (gain := self.gain) is None else asdict(gain),
             "pairs": list(self.pairs),
             "stopped_by": self.stopped_by,
             "test": self.test,
             "seed": self.seed,
-            "games": [{"moves": game.moves, "first": game.first, "score": game.score} for game in self.games],
+            "games": [asdict(game) for game in self.games],
         }
 
 
@@ -206,7 +217,7 @@ def play_match(
     if isinstance(plies, bool) or plies < 0:
         raise ConfigError(f"openings_plies must be 0 or more, not {plies}")
     if game.num_players != 2:
-        raise ConfigError(f"a match is for two players, but {game!r} has {game.num_players}")
+        raise ConfigError(f"a match is for two players, but {game!r} has {game.num_players}: use play_tournament")
     made: list[Player] = []
     try:
         for player, own_seed in ((a, 2 * seed), (b, 2 * seed + 1)):
@@ -263,24 +274,6 @@ def _random_walk(game: CoreGame, draw: random.Random) -> Iterator[tuple[list[int
         moves = [*moves, action, *outcomes]
 
 
-@dataclass(slots=True)
-class _Seat:
-    """A game in progress."""
-
-    number: int
-    """Games 2n and 2n + 1 are the pair of opening n; A moves first in the even ones."""
-    state: State
-    moves: list[int]
-    """From the beginning: actions, and what chance did."""
-    num_plies: int
-    """Actions alone."""
-
-    @property
-    def seat_of_a(self) -> int:
-        """Which player of the game A is."""
-        return self.number % 2
-
-
 class _Match:
     """A match in progress."""
 
@@ -295,7 +288,7 @@ class _Match:
         test: SequentialTest | None,
     ) -> None:
         self._game, self._players, self._num_games, self._seed = game, (a, b), num_games, seed
-        self._openings, self._test = openings, test
+        self._openings, self._test, self._table = openings, test, Table(game, (a, b), seed)
         self._waiting: dict[int, MatchGame] = {}
         """Games that are over, but whose turn to count has not come."""
         self._games: list[MatchGame] = []
@@ -305,16 +298,16 @@ class _Match:
 
     def run(self, max_concurrent: int, on_progress: Callable[[MatchProgress], None] | None) -> MatchResult:
         """Play until all games are over or the test is sure."""
-        seats: list[_Seat] = []
+        seats: list[SeatedGame] = []
         while self._stopped_by == "running":
             # A test may be sure after a few games: those that run are no more than those that count.
             limit = max_concurrent if self._test is None else min(max_concurrent, max(_FIRST_GAMES, len(self._games)))
             while len(seats) + 2 <= limit and self._num_begun < self._num_games:
                 seats += self._next_pair()
             for side in (0, 1):
-                self._move(side, seats)
-                over = [seat for seat in seats if self._game.to_play(seat.state) == TERMINAL]
-                seats = [seat for seat in seats if self._game.to_play(seat.state) != TERMINAL]
+                self._table.move(side, seats)
+                over = [seat for seat in seats if self._table.is_over(seat)]
+                seats = [seat for seat in seats if not self._table.is_over(seat)]
                 for seat in over:
                     self._waiting[seat.number] = self._finish(seat)
                 self._count()
@@ -340,52 +333,20 @@ class _Match:
             seed=self._seed,
         )
 
-    def _next_pair(self) -> list[_Seat]:
-        actions, state = next(self._openings)
-        numbers = (self._num_begun, self._num_begun + 1)
+    def _next_pair(self) -> list[SeatedGame]:
+        """Both games of the next opening; A moves first in the first of them."""
+        moves, state = next(self._openings)
+        pair = self._table.seat(self._num_begun, self._num_begun // 2, moves, state, _PAIR)
         self._num_begun += 2
-        num_plies = self._num_actions(actions)
-        return [_Seat(number, state, list(actions), num_plies) for number in numbers]
+        return pair
 
-    def _num_actions(self, moves: list[int]) -> int:
-        """How many of these moves are players', not chance's."""
-        if self._game.chance == "none":
-            return len(moves)
-        states = self._game.play_many(self._game.initial_state(), np.array(moves, np.int64))
-        return int((self._game.to_play_many(states[:-1]) != CHANCE).sum())
-
-    def _move(self, side: int, seats: list[_Seat]) -> None:
-        """Let A (side 0) or B (side 1) move wherever it is its turn."""
-        turns = [seat for seat in seats if self._game.to_play(seat.state) == seat.seat_of_a ^ side]
-        if not turns:
-            return
-        player = self._players[side]
-        states = [seat.state for seat in turns]
-        if isinstance(player, CountingPlayer):
-            actions = player.choose_at(states, [seat.num_plies for seat in turns])
-        else:
-            actions = player.choose(states)
-        if len(actions) != len(turns):
-            raise SearchError(f"{player.name} answered {len(turns)} positions with {len(actions)} moves")
-        for seat, action in zip(turns, actions, strict=True):
-            seat.state = self._game.apply(seat.state, action)
-            seat.moves.append(action)
-            seat.num_plies += 1
-            self._pass_chance(seat)
-
-    def _pass_chance(self, seat: _Seat) -> None:
-        """Let chance do what it does; both games of a pair have the same dice."""
-        key = (self._seed, seat.number // 2, seat.num_plies, Purpose.DICE)
-        seat.state, outcomes = pass_chance(self._game, seat.state, lambda draw: Stream(*key, draw).next_bits())
-        seat.moves += outcomes
-
-    def _finish(self, seat: _Seat) -> MatchGame:
+    def _finish(self, seated: SeatedGame) -> MatchGame:
         # Games count, whatever they were won by.
-        returns = self._game.returns(seat.state)
-        lead = returns[seat.seat_of_a] - returns[1 - seat.seat_of_a]
+        seat_of_a = seated.players.index(0)
+        returns = self._game.returns(seated.state)
+        lead = returns[seat_of_a] - returns[1 - seat_of_a]
         score = 1.0 if lead > 0 else 0.0 if lead < 0 else 0.5
-        moves = self._game.moves_to_text(seat.moves)
-        return MatchGame(moves, "B" if seat.seat_of_a else "A", score)
+        return MatchGame(self._game.moves_to_text(seated.moves), "B" if seat_of_a else "A", score, returns[seat_of_a])
 
     def _count(self) -> None:
         """Count the pairs that are complete, in order, until one ends the match."""

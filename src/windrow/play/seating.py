@@ -1,0 +1,128 @@
+"""Games in progress among some players: who sits where, whose turn it is, and what chance does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.errors import SearchError
+from windrow.games.chance import pass_chance
+from windrow.games.core_game import CoreGame, State
+from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.numerics import Purpose, Stream
+from windrow.play.players import CountingPlayer, Player
+
+
+@dataclass(slots=True)
+class SeatedGame:
+    """A game in progress."""
+
+    number: int
+    """Its place among the games of a match."""
+    opening: int
+    """Number of its opening; games with the same opening have the same dice."""
+    players: tuple[int, ...]
+    """Who sits in each seat, as an index into the table's players."""
+    state: State
+    moves: list[int]
+    """All moves from the beginning, outcomes of chance included."""
+    num_plies: int
+    """How many of the moves are players'."""
+
+
+class Table:
+    """Moves many games at once, so that each player is asked about all its turns in one call.
+
+    Args:
+        game: the rules.
+        players: those who may sit in the games.
+        seed: key of the dice.
+    """
+
+    def __init__(self, game: CoreGame, players: Sequence[Player], seed: int) -> None:
+        self._game, self._players, self._seed = game, players, seed
+
+    def seat(
+        self, number: int, opening: int, moves: Sequence[int], state: State, lineups: Sequence[tuple[int, ...]]
+    ) -> list[SeatedGame]:
+        """One game per lineup, numbered from `number` on, all from the same opening."""
+        num_plies = self._count_plies(moves)
+        return [
+            SeatedGame(number + place, opening, players, state, list(moves), num_plies)
+            for place, players in enumerate(lineups)
+        ]
+
+    def move(self, player: int, games: Sequence[SeatedGame]) -> None:
+        """Let one player move wherever it is its turn."""
+        turns = [seated for seated in games if self._is_turn(player, seated)]
+        if not turns:
+            return
+        chooser = self._players[player]
+        states = [seated.state for seated in turns]
+        if isinstance(chooser, CountingPlayer):
+            actions = chooser.choose_at(states, [seated.num_plies for seated in turns])
+        else:
+            actions = chooser.choose(states)
+        if len(actions) != len(turns):
+            raise SearchError(f"{chooser.name} answered {len(turns)} positions with {len(actions)} moves")
+        for seated, action in zip(turns, actions, strict=True):
+            seated.state = self._game.apply(seated.state, action)
+            seated.moves.append(action)
+            seated.num_plies += 1
+            key = (self._seed, seated.opening, seated.num_plies, Purpose.DICE)
+            seated.state, outcomes = pass_chance(self._game, seated.state, lambda draw, key=key: _bits(key, draw))
+            seated.moves += outcomes
+
+    def is_over(self, seated: SeatedGame) -> bool:
+        """Whether a game has ended."""
+        return self._game.to_play(seated.state) == TERMINAL
+
+    def _is_turn(self, player: int, seated: SeatedGame) -> bool:
+        seat = self._game.to_play(seated.state)
+        return seat >= 0 and seated.players[seat] == player
+
+    def _count_plies(self, moves: Sequence[int]) -> int:
+        if self._game.chance == "none":
+            return len(moves)
+        states = self._game.play_many(self._game.initial_state(), np.array(moves, np.int64))
+        return int((self._game.to_play_many(states[:-1]) != CHANCE).sum())
+
+
+def _bits(key: tuple[int, int, int, Purpose], draw: int) -> int:
+    return Stream(*key, draw).next_bits()
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a player makes a game, beyond who wins.
+
+    mean: in points where the game counts points, else in the returns of the game.
+    error: half the width of its 95 % interval.
+    unit: "points", or "" for returns.
+    """
+
+    mean: float
+    error: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} ± {self.error:.3f} {self.unit or 'return'} a game (95 %)"
+
+
+def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]]) -> Gain | None:
+    """What a player makes a game; None where its returns are all wins, draws and losses, which say no more.
+
+    Args:
+        game: what was played.
+        rounds: the player's returns, the games of each opening together: only openings are independent.
+    """
+    if not rounds or all(value in (-1.0, 0.0, 1.0) for games in rounds for value in games):
+        return None
+    scale = game.points or 1.0
+    means = [scale * sum(games) / len(games) for games in rounds]
+    mean = sum(means) / len(means)
+    spread = sum((value - mean) ** 2 for value in means) / max(len(means) - 1, 1)
+    return Gain(mean, 1.959964 * math.sqrt(spread / len(means)), "points" if game.points else "")

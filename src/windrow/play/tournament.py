@@ -1,0 +1,234 @@
+"""Tournaments: three and more players, or games with three and more seats, rated on one scale.
+
+Every opening is played by every group of players that fills the seats, once in each rotation of the seats, so that no
+player profits from an opening or from moving first. All these games have the same dice. In every other opening the
+group sits in the reverse order, because in a game of three or more it matters who moves after whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+from windrow.errors import ConfigError
+from windrow.games.core_game import CoreGame
+from windrow.games.python_game import as_core_game
+from windrow.play.match import default_plies, random_openings
+from windrow.play.players import Player, make_player
+from windrow.play.ratings import RatedGame, Ratings, fit_ratings
+from windrow.play.seating import Gain, SeatedGame, Table, gain_of
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentGame:
+    """One game of a tournament.
+
+    moves: the whole game, opening included, as `game.state_from_moves` reads it.
+    opening: number of the opening; the games of one opening have the same dice.
+    players: the letter of the player in each seat.
+    returns: what the game gave each seat.
+    """
+
+    moves: str
+    opening: int
+    players: tuple[str, ...]
+    returns: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a tournament says of one player.
+
+    letter: what the player is called within the tournament, A for the first.
+    name: the player's own name.
+    num_games: games it took part in.
+    wins: games in which nobody had more; a shared first place counts its share.
+    score: share of the players sitting with it whom it finished ahead of, those level with it counting half.
+    elo: rating on a scale where A has 0; see `windrow.play.ratings`.
+    elo_error: half the width of the 95 % confidence interval of the lead over A.
+    gain: what it makes a game, in a game with more than wins, draws and losses.
+    """
+
+    letter: str
+    name: str
+    num_games: int
+    wins: float
+    score: float
+    elo: float
+    elo_error: float
+    gain: Gain | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TournamentResult:
+    """What a tournament found."""
+
+    game: CoreGame
+    """The game that was played."""
+    players: tuple[str, ...]
+    """Names of the players, A's first."""
+    games: tuple[TournamentGame, ...]
+    """All games, in the order of their openings."""
+    seed: int
+    """Key of the openings, the dice, and players given as specs."""
+    ratings: Ratings = field(compare=False)
+    """Ratings by letter; A has 0."""
+
+    def standings(self) -> list[Standing]:
+        """One row per player, the highest rated first."""
+        rows = [self._stand(letter, name) for letter, name in zip(_LETTERS, self.players, strict=False)]
+        return sorted(rows, key=lambda row: -row.elo)
+
+    def _stand(self, letter: str, name: str) -> Standing:
+        own = [game for game in self.games if letter in game.players]
+        wins = score = 0.0
+        rounds: dict[int, list[float]] = {}
+        for game in own:
+            mine = game.returns[game.players.index(letter)]
+            best = max(game.returns)
+            wins += (mine == best) / game.returns.count(best)
+            # Its own seat is level with itself.
+            beaten = sum((mine > other) + (mine == other) / 2 for other in game.returns) - 0.5
+            score += beaten / (len(game.returns) - 1)
+            rounds.setdefault(game.opening, []).append(mine)
+        return Standing(
+            letter=letter,
+            name=name,
+            num_games=len(own),
+            wins=wins,
+            score=score / max(len(own), 1),
+            elo=self.ratings.elo.get(letter, 0.0),
+            elo_error=self.ratings.error(letter) if letter in self.ratings else 0.0,
+            gain=gain_of(self.game, [*rounds.values()]),
+        )
+
+    def table(self) -> str:
+        """The result as text."""
+        rows = self.standings()
+        width = max(len(row.name) for row in rows)
+        has_gain = any(row.gain is not None for row in rows)
+        unit = next((row.gain.unit for row in rows if row.gain), "") or "return"
+        lines = [f"{'':{width + 3}}  games    wins   score   Elo (A = 0)" + f"   {unit} a game" * has_gain]
+        for row in rows:
+            elo = f"{row.elo:+.0f} ± {row.elo_error:.0f}" if row.letter != self.ratings.anchor else "0"
+            text = f"{row.letter}  {row.name:<{width}}  {row.num_games:>5}  {row.wins:>6.1f}  {row.score:>6.1%}"
+            gain = f"   {row.gain.mean:+.3f} ± {row.gain.error:.3f}" if row.gain else ""
+            lines.append(f"{text}  {elo:>12}{gain}")
+        lines.append(f"{len(self.games)} games of {self.game!r}; errors are 95 % intervals")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            "game": self.game.name,
+            "game_options": dict(self.game.options),
+            "players": list(self.players),
+            "num_games": len(self.games),
+            "standings": [asdict(row) for row in self.standings()],
+            "seed": self.seed,
+            "games": [asdict(game) for game in self.games],
+        }
+
+
+def play_tournament(
+    game: Any,
+    players: Sequence[Player | str],
+    *,
+    num_games: int = 120,
+    seed: int = 0,
+    openings_plies: int | None = None,
+    max_concurrent: int = 128,
+    on_progress: Callable[[TournamentResult, int], None] | None = None,
+) -> TournamentResult:
+    """Let several players play each other in all groups and all rotations of the seats.
+
+    Args:
+        game: what to play, with two or more players.
+        players: at least as many as the game has, players or specs for `make_player`; each spec gets its own seed.
+        num_games: games at most. Whole openings are played, at least one.
+        seed: key of the openings, the dice, and players given as specs.
+        openings_plies: random moves at the start, as for `play_match`.
+        max_concurrent: games that run at once; the games of one opening always do.
+        on_progress: called when openings are finished, with the result so far and the number of games of the whole.
+    """
+    game = as_core_game(game)
+    seats = game.num_players
+    if seats < 2:
+        raise ConfigError(f"{game!r} has one player: there is nobody to play against")
+    if not seats <= len(players) <= len(_LETTERS):
+        raise ConfigError(f"{game!r} takes {seats} to {len(_LETTERS)} players, not {len(players)}")
+    plies = default_plies(game) if openings_plies is None else openings_plies
+    if plies < 0:
+        raise ConfigError(f"openings_plies must be 0 or more, not {plies}")
+    made: list[Player] = []
+    try:
+        for number, player in enumerate(players):
+            own_seed = len(players) * seed + number
+            made.append(make_player(game, player, seed=own_seed) if isinstance(player, str) else player)
+        return _play(game, made, num_games, seed, plies, max_concurrent, on_progress)
+    finally:
+        for player, given in zip(made, players, strict=False):
+            if isinstance(given, str):
+                player.close()
+
+
+def rotations(group: Sequence[int], *, is_reversed: bool = False) -> list[tuple[int, ...]]:
+    """Every rotation of a group around the seats."""
+    order = tuple(reversed(group)) if is_reversed else tuple(group)
+    return [order[shift:] + order[:shift] for shift in range(len(order))]
+
+
+def _play(
+    game: CoreGame,
+    players: Sequence[Player],
+    num_games: int,
+    seed: int,
+    plies: int,
+    max_concurrent: int,
+    on_progress: Callable[[TournamentResult, int], None] | None,
+) -> TournamentResult:
+    groups = list(combinations(range(len(players)), game.num_players))
+    per_opening = len(groups) * game.num_players
+    num_openings = max(1, num_games // per_opening)
+    openings = random_openings(game, plies, seed=seed)
+    table = Table(game, players, seed)
+    names = tuple(player.name for player in players)
+    played: list[TournamentGame] = []
+    begun = 0
+    running: list[SeatedGame] = []
+    waiting: dict[int, TournamentGame] = {}
+    result = _sum_up(game, names, played, seed)
+    while len(played) < num_openings * per_opening:
+        while begun < num_openings and (not running or len(running) + per_opening <= max_concurrent):
+            lineups = [seats for group in groups for seats in rotations(group, is_reversed=begun % 2 == 1)]
+            running += table.seat(begun * per_opening, begun, *next(openings), lineups)
+            begun += 1
+        for number in range(len(players)):
+            table.move(number, running)
+        for seated in running:
+            if table.is_over(seated):
+                waiting[seated.number] = _record(game, seated)
+        running = [seated for seated in running if seated.number not in waiting]
+        before = len(played)
+        # In the order of the openings, so that the result so far does not favour short games.
+        while all(len(played) + place in waiting for place in range(per_opening)):
+            played += [waiting.pop(number) for number in range(len(played), len(played) + per_opening)]
+        if len(played) > before:
+            result = _sum_up(game, names, played, seed)
+            if on_progress is not None:
+                on_progress(result, num_openings * per_opening)
+    return result
+
+
+def _record(game: CoreGame, seated: SeatedGame) -> TournamentGame:
+    letters = tuple(_LETTERS[player] for player in seated.players)
+    return TournamentGame(game.moves_to_text(seated.moves), seated.opening, letters, tuple(game.returns(seated.state)))
+
+
+def _sum_up(game: CoreGame, names: tuple[str, ...], played: list[TournamentGame], seed: int) -> TournamentResult:
+    ratings = fit_ratings((RatedGame(one.players, one.returns) for one in played), anchor=_LETTERS[0])
+    return TournamentResult(game=game, players=names, games=tuple(played), seed=seed, ratings=ratings)
