@@ -114,7 +114,7 @@ def fit_ratings(games: Iterable[RatedGame], *, anchor: str) -> Ratings:
     for winner, loser, share, weight in duels:
         points[winner, loser] += share * weight
         points[loser, winner] += (1.0 - share) * weight
-    kept = _connected(np.add(points, points.T))
+    kept = _connected(np.add(points, np.transpose(points)))
     names = [name for name, place in index.items() if place in kept]
     strengths, covariance = _maximize(_with_doubt(points[np.ix_(kept, kept)]))
     elo = {name: float(_ELO * strength) for name, strength in zip(names, strengths, strict=True)}
@@ -142,9 +142,9 @@ def _connected(games: Matrix) -> list[int]:
 
 
 def _with_doubt(points: Matrix) -> Matrix:
-    games: Matrix = np.add(points, points.T)
+    games: Matrix = np.add(points, np.transpose(points))
     spread: Matrix = games / np.maximum(games.sum(axis=1, keepdims=True), 1e-12)
-    return np.add(points, np.add(spread, spread.T) / 2.0)
+    return np.add(points, np.add(spread, np.transpose(spread)) / 2.0)
 
 
 def _maximize(points: Matrix) -> tuple[Matrix, Matrix]:
@@ -167,7 +167,7 @@ def _maximize(points: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _newton_step(points: Matrix, strengths: Matrix) -> tuple[Matrix, Matrix]:
-    games: Matrix = np.add(points, points.T)
+    games: Matrix = np.add(points, np.transpose(points))
     chance: Matrix = 1.0 / (1.0 + np.exp(strengths[None, :] - strengths[:, None]))
     information = np.multiply(games, chance * (1.0 - chance))
     hessian = np.diag(information.sum(axis=1)) - information
