@@ -17,6 +17,7 @@ from cli_cases import run, run_json
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from windrow.cli.train import NOTHING_LEARNED
 from windrow.cli.training_display import _in_short
 from windrow.train import GameLog
 
@@ -75,20 +76,33 @@ def test_an_option_of_the_game_is_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("more", "reason"),
     [
-        (("min_positions=1000",), r"the run ended when \d+ of the 1,000 positions were recorded.*lower min_positions"),
-        (("overlap=true",), "before the games of its first iteration were learned from.*more time or iterations"),
+        (
+            ("--set", "min_positions=1000"),
+            r"\d+ recorded positions, and learning begins with 1,000.*--set min_positions=\d+",
+        ),
+        (("--set", "overlap=true"), "ended in its first iteration, and the games of one are.*Try --iterations 2$"),
+        (("--batch-size", "4096"), "less than a batch of 4,096.*Try --iterations 2 or --batch-size [1-9]"),
+        (("--set", "samples_per_position=0"), "samples_per_position is 0.*Try --set samples_per_position=4"),
     ],
 )
-def test_a_run_that_has_learned_nothing_says_so(settings: tuple[str, ...], reason: str) -> None:
-    more = [word for setting in settings for word in ("--set", setting)]
+def test_a_run_that_has_learned_nothing_says_so(more: tuple[str, ...], reason: str) -> None:
     code, out, err = run("train", "tictactoe", "--iterations", "1", "--run", "here", *SMALL, *more)
-    assert code == 1 and re.search(f"0 learning steps: .*{reason}", " ".join(err.split()))
+    assert code == NOTHING_LEARNED and re.search(f"error: 0 learning steps: .*{reason}", " ".join(err.split()))
     assert "windrow train --resume here" in out and "windrow play" not in out
     code, out, err = run("train", "--resume", "here", "--json")
-    assert code == 1 and json.loads(out)["steps"] == 0 and "0 learning steps" in err
-    assert run_json("train", "--resume", "here", "--iterations", "3", "--set", "min_positions=20")["steps"] > 0
+    assert code == NOTHING_LEARNED and json.loads(out)["steps"] == 0 and "0 learning steps" in err
+    again = ("--set", "min_positions=20", "--set", "samples_per_position=4", "--batch-size", "16")
+    assert run_json("train", "--resume", "here", "--iterations", "3", *again)["steps"] > 0
+
+
+def test_a_time_in_which_no_game_ends_is_given_as_the_reason() -> None:
+    """Othello, 5,000 simulations a move: a second is too short for a game on any machine."""
+    few = ("--slots", "64", "--channels", "8", "--blocks", "1", "--backend", "torch", "--set", "early_simulations=0")
+    code, _, err = run("train", "othello", "--time", "1s", "--no-save", "--sims", "5000", *few)
+    assert code == NOTHING_LEARNED and "not one game had ended" in err
+    assert "Try --time 1m or --slots 8 or --sims 1250" in err
 
 
 @pytest.mark.parametrize("engine", [(), ("--engine", "tensor", "--set", "search.engine.device=cpu")])
@@ -280,14 +294,6 @@ def test_a_game_of_ones_own_is_named_again(tmp_path: Path, monkeypatch: pytest.M
         assert code == 0, err
         page = Path("../nim/report.html").read_text()
         assert ("name the game yourself" not in page) == ("checkpoints/000003" in page) == is_shown
-
-
-def test_less_than_a_batch_is_given_as_the_reason() -> None:
-    code, _, err = run(
-        *("train", "tictactoe", "--iterations", "1", "--games", "4", "--sims", "4", "--slots", "4", "--no-save"),
-        *("--set", "min_positions=1", "--set", "learner.batch_size=4096", "--set", "overlap=false"),
-    )
-    assert code == 1 and "less than a batch of 4,096" in err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("text", ["[serach]\nseed = 1\n", "num_simulations = 3\n"])

@@ -51,6 +51,11 @@ def test_without_a_price_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert code == 1 and "the price of batching is not known" in err
 
 
+def test_a_time_without_a_unit_is_refused() -> None:
+    code, _, err = run("tune", "tictactoe", "-e", "uniform", "--time", "3")
+    assert code == 1 and "--time 3 has no unit: write 3s, 3m or 3h" in err.replace("\n", " ")
+
+
 def test_an_unknown_evaluator_is_explained() -> None:
     code, _, err = run("tune", "tictactoe", "-e", "resnt")
     assert code == 1 and "resnet" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from contextlib import ExitStack
@@ -12,14 +13,16 @@ import typer
 
 from windrow.cli.compiler import quiet_compiler
 from windrow.cli.options import ConfigOption, JsonOption, complete_game, examples, file_settings
-from windrow.cli.output import print_facts, print_json, stderr
+from windrow.cli.output import print_error, print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
-from windrow.errors import ConfigError, TrainingError
+from windrow.errors import ConfigError
 from windrow.games.registry import game_names, make_game
 from windrow.play.specs import parse_game, parse_settings
 from windrow.search.engines import engine_class
 
+NOTHING_LEARNED = 3
+"""Exit code of a run that came to its end without a learning step."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -143,7 +146,8 @@ def train(
                 else:
                     print_facts(describe(summary, training))
         if not summary["steps"]:
-            raise TrainingError(_explain_no_steps(training))
+            print_error(_explain_no_steps(training))
+            raise typer.Exit(NOTHING_LEARNED)
 
 
 def _of_file(path: Path | None) -> dict[str, Any]:
@@ -249,20 +253,31 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
 
 def _explain_no_steps(training: Any) -> str:
     """Why a run has learned nothing, and what to do about it."""
-    config, positions = training.config, training.counters.positions
-    if positions < config.min_positions:
+    config, counters = training.config, training.counters
+    positions, batch_size = counters.positions, config.learner.batch_size
+    owed = positions * config.samples_per_position
+    more = [f"--iterations {2 * max(counters.iteration, 1)}"] if config.num_iterations is not None else []
+    if config.time_limit_s is not None:
+        # As long as ten times what it takes to record the positions that learning begins with.
+        factor = min(max(10 * config.min_positions / max(positions, 1), 2.0), 20.0)
+        more = [f"--time {math.ceil(factor * config.time_limit_s / 60)}m"]
+    if not counters.games:
+        reason = "not one game had ended when the run did"
+        slots, sims = config.selfplay.num_slots, config.search.num_simulations
+        more += [f"--slots {max(1, slots // 8)}", f"--sims {max(2, sims // 4)}"]
+    elif not owed:
+        reason, more = "samples_per_position is 0", ["--set samples_per_position=4"]
+    elif positions < config.min_positions:
         reason = (
-            f"the run ended when {positions:,} of the {config.min_positions:,} positions were recorded that learning "
-            "begins with. Give it more time, or lower min_positions"
+            f"the run ended with {positions:,} recorded positions, and learning begins with {config.min_positions:,}"
         )
-    elif (samples := positions * config.samples_per_position) < (batch_size := config.learner.batch_size):
+        more += [f"--set min_positions={max(1, positions // 2)}"]
+    elif owed < batch_size:
         reason = (
-            f"{positions:,} recorded positions allow {samples:,.0f} samples (samples_per_position), less than a batch "
-            f"of {batch_size:,}. Give it more time, or lower learner.batch_size"
+            f"{positions:,} recorded positions allow {owed:,.0f} samples (samples_per_position), less than a batch of "
+            f"{batch_size:,}"
         )
+        more += [f"--batch-size {max(1, int(owed) // 8)}"]
     else:
-        reason = (
-            "the run ended before the games of its first iteration were learned from, which happens while the next "
-            "ones are played. Give it more time or iterations"
-        )
-    return f"0 learning steps: {reason}. The network is as it was at the beginning"
+        reason = "the run ended in its first iteration, and the games of one are learned from during the next"
+    return f"0 learning steps: {reason}.\nThe network is as it was at the beginning. Try {' or '.join(more)}"

@@ -145,8 +145,8 @@ class DeviceTraining(Strategy):
         steps_before, clock = counters.steps, _Clock(self.device)
         sums: dict[str, float] = dict.fromkeys(("games", "game_moves", "first_player_wins", "draws"), 0.0)
         num_moves = simulations = 0
-        is_late = False
-        while sums["games"] < config.games_per_iteration and not is_late:
+        is_ended = False
+        while sums["games"] < config.games_per_iteration and not is_ended:
             for _ in range(_MOVES_PER_LOOK if self.device.type == "cuda" else 1):
                 budget = self._budget()
                 clock.start("selfplay_s")
@@ -158,7 +158,7 @@ class DeviceTraining(Strategy):
                 simulations += budget * num_slots
             self._look(sums)  # waits for the device
             progress.update()
-            is_late = progress.is_late
+            is_ended = progress.is_late or progress.is_long()
             on_event("games", {"done": sums["games"], "of": config.games_per_iteration})
         num_positions = num_moves * num_slots
         spent = clock.read()

@@ -31,9 +31,6 @@ from windrow.train.selfplay import SelfPlay, backend_of
 from windrow.train.strategy import Event, Strategy
 from windrow.train.strength import StrengthTest, make_strength_test
 
-_ITERATION_SHARE = 0.05
-"""Share of a run's time limit after which an iteration ends with fewer games than it wanted, so that a short run learns
-from what it has instead of ending in its first iteration."""
 _MAX_UPDATE_S = 0.05
 """Longest that new weights may take to reach self-play."""
 
@@ -132,12 +129,12 @@ class HostTraining(Strategy):
         else:
             records, played = self._play(on_event, None)
             self._take_in(records)
-            learned = self._learn(on_event, lambda: not self._progress.is_late)
+            learned = self._learn(on_event, lambda: not (self._progress.is_late or self._progress.is_long()))
         self.evaluator.update(fold(self._net))
         return {**played, **learned, "replay_positions": len(self.replay)}
 
     def _play(self, on_event: Event, learning: Background | None) -> tuple[list[GameRecord], dict[str, float]]:
-        """Games for one iteration, and for as long as the learner works beside it."""
+        """Games for one iteration, and for as long as the learner works beside it or until the iteration is long."""
         config, progress, selfplay = self.config, self._progress, self.selfplay
         counters = progress.counters
         selfplay.num_simulations = round(progress.num_simulations)
@@ -145,14 +142,12 @@ class HostTraining(Strategy):
         num_recovered, num_wanted = len(records), config.games_per_iteration
 
         def is_enough() -> bool:
-            if progress.is_late:
-                if learning is not None:
-                    learning.stop()
+            if learning is None:  # half of the time is for learning, which comes next
+                return progress.is_late or len(records) >= (1 if progress.is_long(0.5) else num_wanted)
+            if progress.is_late or (progress.is_long() and records):
+                learning.stop()
                 return True
-            limit_s = config.time_limit_s
-            is_long = limit_s is not None and progress.iteration_s >= _ITERATION_SHARE * limit_s
-            has_all = len(records) >= (1 if is_long else num_wanted)
-            return has_all and (learning is None or not learning.is_running)
+            return len(records) >= num_wanted and not learning.is_running
 
         before = _counts(selfplay.stats)
         start = perf_counter()
@@ -187,7 +182,11 @@ class HostTraining(Strategy):
         # gave it more to do, every iteration would be longer than the one before.
         share = min(1.0, config.games_per_iteration / max(len(records), 1))
         counters.samples_owed += share * positions * config.samples_per_position
-        if len(self.replay) < config.min_positions:
+        # An iteration that the clock has ended does not wait for `min_positions`: a batch is enough to learn from.
+        is_short = self._progress.is_long(1.0 if self._overlaps else 0.5)
+        if len(self.replay) < (
+            min(config.min_positions, config.learner.batch_size) if is_short else config.min_positions
+        ):
             counters.samples_owed = 0.0
 
     def _describe_games(

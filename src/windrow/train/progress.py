@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _FULL_SIMULATIONS_AT = 0.7
 """Share of a run after which `early_simulations` have risen to the whole budget."""
+ITERATION_SHARE = 0.05
+"""Longest iteration, as a share of the run's time limit: a short run has about twenty iterations too, and learns from
+the first one's games long before its end."""
 
 
 @dataclass(slots=True)
@@ -108,6 +111,14 @@ class Progress:
         """Whether the time limit has passed by the clock: an iteration ends early then."""
         limit_s = self._config.time_limit_s
         return limit_s is not None and self._before + self.iteration_s >= limit_s
+
+    def is_long(self, share: float = 1.0) -> bool:
+        """Whether the present iteration has used up its part of the time limit, or `share` of that part.
+
+        An iteration ends then with whatever it has. Without a time limit it never does.
+        """
+        limit_s = self._config.time_limit_s
+        return limit_s is not None and self.iteration_s >= share * ITERATION_SHARE * limit_s
 
     @property
     def share(self) -> float:

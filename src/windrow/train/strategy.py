@@ -12,8 +12,9 @@ and learns. It is used by one thread at a time, in this order:
     strategy.forget_before(iteration)                   after a checkpoint: no older one is left
     strategy.close()
 
-`iterate` adds to `progress.counters` what it has played and learned, and ends early when `progress.is_late` or when it
-has enough. After an error or an interrupt the run repeats the iteration, with the counters as `iterate` left them.
+`iterate` adds to `progress.counters` what it has played and learned. It ends when it has enough, and early when
+`progress.is_late` or `progress.is_long()`: a run with a time limit has about twenty iterations or more. After an error
+or an interrupt the run repeats the iteration, with the counters as `iterate` left them.
 An engine names its strategy in `Engine.training`; `TrainingRun.create(..., strategy=...)` takes any other one.
 """
 
