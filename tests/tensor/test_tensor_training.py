@@ -101,7 +101,7 @@ def test_learns_as_the_learner_on_the_host_does() -> None:
         expected = theirs.step(batch, progress=step / 3)
         ours.learn(progress=step / 3)
         measured = ours.read_metrics()
-        for name in ("loss", "policy_loss", "value_loss", "value_error", "policy_entropy", "learning_rate"):
+        for name in ("loss", "policy_loss", "value_loss", "target_entropy", "value_variance", "learning_rate"):
             assert measured[name] == pytest.approx(expected[name], rel=1e-4), name
     for name, tensor in nets[1].named_parameters():
         torch.testing.assert_close(dict(nets[0].named_parameters())[name], tensor, rtol=1e-3, atol=1e-5, msg=name)

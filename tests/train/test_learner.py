@@ -60,6 +60,9 @@ def test_the_loss_by_hand():
     assert measured["loss"] == pytest.approx(policy_loss + 2 * value_loss, rel=1e-6)
     assert measured["value_error"] == pytest.approx(1.0, rel=1e-6)
     assert measured["policy_entropy"] == pytest.approx(1.5 * math.log(2), rel=1e-6)
+    assert measured["target_entropy"] == pytest.approx(math.log(2) / 2, rel=1e-6)
+    assert measured["uniform_policy_loss"] == pytest.approx(math.log(3), rel=1e-6)
+    assert measured["value_variance"] == pytest.approx(1.0, rel=1e-6)
     # Of the loss: policy minus target on average, (0, 0, 0); of the value 2 * 2 * (0.5 - 0).
     assert measured["grad_norm"] == pytest.approx(2.0, rel=1e-6)
     assert learner.net.logits[3].item() == 100.0, "an illegal action is not moved"

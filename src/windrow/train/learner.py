@@ -95,7 +95,9 @@ class Learner:
 
         Returns:
             loss, policy_loss, value_loss, value_error (mean distance from the target), policy_entropy (of the network's
-            policy), grad_norm (before it was clipped) and learning_rate.
+            policy), target_entropy (of the policy to learn), grad_norm (before it was clipped) and learning_rate; and
+            what a network that knows nothing would have: uniform_policy_loss, the policy_loss of a policy that prefers
+            no move, and value_variance, the value_loss of the best constant.
 
         Raises:
             TrainingError: the loss or its gradient is not a number. The weights are as they were.
@@ -145,6 +147,9 @@ class Learner:
                 "value_loss": value_loss.detach(),
                 "value_error": (values - value).abs().mean(),
                 "policy_entropy": -(log_policy.exp() * log_policy).sum(-1).mean(),
+                "target_entropy": -torch.xlogy(policy, policy).sum(-1).mean(),
+                "uniform_policy_loss": legal.sum(-1).float().log().mean(),
+                "value_variance": value.var(0, correction=0).mean(),
             }
         return policy_loss + self.config.value_weight * value_loss, parts
 

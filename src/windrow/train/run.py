@@ -200,7 +200,8 @@ class TrainingRun:
         if config.evaluate_every and counters.iteration % config.evaluate_every == 0:
             metrics |= strategy.measure_strength()
         self._progress.update()
-        metrics |= {"total_s": counters.total_s, "games": counters.games, "steps": counters.steps}
+        metrics |= {"total_s": counters.total_s}
+        metrics |= {name: getattr(counters, name) for name in ("games", "positions", "steps")}
         # Before the checkpoint: a line too many is dropped by a resume, one that is missing stays so.
         self.metrics.write(counters.iteration, metrics)
         self._last |= metrics

@@ -21,7 +21,10 @@ from windrow.train.learner import Learner, LearnerConfig
 _ILLEGAL = -1e9
 """Logit of an illegal action: finite, so that zero times its logarithm is zero."""
 _WARM_UPS = 3
-_METRICS = ("loss", "policy_loss", "value_loss", "value_error", "policy_entropy", "grad_norm")
+_METRICS = (
+    *("loss", "policy_loss", "value_loss", "value_error", "policy_entropy"),
+    *("target_entropy", "uniform_policy_loss", "value_variance", "grad_norm"),
+)
 
 
 class TensorLearner(Learner):
@@ -141,7 +144,11 @@ class TensorLearner(Learner):
         with torch.no_grad():
             value_error = ((values - batch.value).abs() * share).sum()
             entropy = -((log_policy.exp() * log_policy).sum(-1) * share).sum()
-            measured: list[Tensor] = [loss, policy_loss, value_loss, value_error, entropy, norm]
+            target_entropy = -(torch.xlogy(batch.policy, batch.policy).sum(-1) * share).sum()
+            uniform_loss = (batch.legal.sum(-1).clamp_min(1).log() * share).sum()
+            variance = ((batch.value - (batch.value * share).sum()).square() * share).sum()
+            measured: list[Tensor] = [loss, policy_loss, value_loss, value_error, entropy]
+            measured += [target_entropy, uniform_loss, variance, norm]
             self._sums += torch.stack([one.detach().double() for one in measured])
 
 

@@ -22,7 +22,7 @@ _MAX_POINTS = 600
 """Points of one metric; in a longer run each stands for several iterations."""
 _MAX_SERIES = 500
 """Metrics that a page is told of; a run of windrow has some dozens."""
-_TOTALS = {"games", "steps", "total_s"}
+_TOTALS = {"games", "positions", "steps", "total_s"}
 """Metrics of the whole run so far, of which no mean is taken."""
 _NUM_NEWEST = 60
 """Games in the list, after the samples."""
