@@ -20,7 +20,7 @@ from windrow.errors import WindrowError
 from windrow.games import targets
 
 COMMANDS = (
-    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "report", "watch"),
+    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "doctor", "report", "watch"),
     *("protocol", "bench", "profile", "tune", "info"),
 )
 """Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""

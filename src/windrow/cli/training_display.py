@@ -96,6 +96,8 @@ class TrainingDisplay:
         metrics = {"iteration": report.iteration, **report.metrics}
         cells = [form.format(metrics[name]) if name in metrics else "-" for name, form, _ in _COLUMNS]
         self._console.print("  ".join(f"{cell:>11}" for cell in cells))
+        for found in report.findings:
+            self._console.print(f"{found.evidence} {found.remedy}", style="yellow", markup=False)
 
     def finish(self) -> None:
         """Take the bars away before the summary."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from windrow.errors import ConfigError, TrainingError
 from windrow.games.core_game import CoreGame, Rows
-from windrow.games.protocol import Game, Shape
+from windrow.games.protocol import Game
 from windrow.games.python_game import as_core_game
 from windrow.train.records import GameRecord
 
@@ -74,8 +74,6 @@ class Replay:
         self.game = game = as_core_game(game)
         self.max_positions, self.value_mix = max_positions, value_mix
         self._symmetries = game.symmetries() if use_symmetries else game.symmetries()[:1]
-        shapes = game.observation
-        self._shapes: dict[str, Shape] = dict(shapes) if isinstance(shapes, Mapping) else {"": shapes}
         self._is_per_player = game.num_values > 1 if is_per_player is None else is_per_player
         num_values = game.num_players if self._is_per_player else 1
         # Memory that is not touched is not taken from the machine until it is.
@@ -139,17 +137,9 @@ class Replay:
                 legal[image] = legal[image][:, symmetry.actions]
                 start += count
         value = self._value[rows]
-        return Batch(self._split(observations), policy, value if self._is_per_player else value[:, 0], legal)
-
-    def _split(self, rows: FloatArray) -> FloatArray | dict[str, FloatArray]:
-        """Rows of observations [B, floats] in their shapes, by name if there are several."""
-        parts: dict[str, FloatArray] = {}
-        start = 0
-        for name, shape in self._shapes.items():
-            end = start + prod(shape)
-            parts[name] = np.ascontiguousarray(rows[:, start:end]).reshape(-1, *shape)
-            start = end
-        return parts[""] if "" in parts else parts
+        return Batch(
+            split_observations(self.game, observations), policy, value if self._is_per_player else value[:, 0], legal
+        )
 
     def _unpack(self, record: GameRecord) -> tuple[Rows, npt.NDArray[np.float16], FloatArray]:
         """States [R, S], policies [R, A] and value targets [R, V] of the recorded moves."""
@@ -182,3 +172,15 @@ class Replay:
         if self._is_per_player and num_players == 2 and game.num_values == 1:
             value[:, 1] = -value[:, 0]  # with more players nobody knows what the search thought of the others
         return states, policy, value
+
+
+def split_observations(game: CoreGame, rows: FloatArray) -> FloatArray | dict[str, FloatArray]:
+    """Flat observations [B, floats] as a network takes them: [B, *shape], by name if the game has several parts."""
+    shapes = game.observation
+    parts: dict[str, FloatArray] = {}
+    start = 0
+    for name, shape in (shapes if isinstance(shapes, Mapping) else {"": shapes}).items():
+        end = start + prod(shape)
+        parts[name] = np.ascontiguousarray(rows[:, start:end]).reshape(-1, *shape)
+        start = end
+    return parts[""] if "" in parts else parts

@@ -10,6 +10,7 @@ The folder holds
     games/000001.games ...   the games of each iteration, written as they finish; not of a run on a device
     checkpoints/000001/ ...  weights, optimizer and counters after an iteration
     metrics.jsonl    one line per iteration
+    findings.jsonl   what the diagnosis found wrong, if anything
     tensorboard/     the same for TensorBoard
     run.lock         names the process that trains here; a second one is refused
 
@@ -33,6 +34,7 @@ from windrow.games.registry import make_game
 from windrow.search.engines import engine_class, engines_that
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import STRATEGY_SECTIONS, TrainConfig
+from windrow.train.diagnosis import Diagnosis, Finding
 from windrow.train.disk import explain_write, replace_file
 from windrow.train.metrics import MetricsLog
 from windrow.train.progress import Counters, Progress
@@ -53,6 +55,8 @@ class IterationReport:
     """What `metrics.jsonl` says of it: games, losses, speed, strength."""
     checkpoint: Path | None
     """The folder of the checkpoint that was saved, if one was."""
+    findings: tuple[Finding, ...] = ()
+    """What the diagnosis found wrong after it and had not said before."""
 
 
 class TrainingRun:
@@ -80,6 +84,7 @@ class TrainingRun:
         held.callback(strategy.close)
         strategy.open(folder, self._progress, learner_state)
         self.metrics = MetricsLog(folder, first_iteration=counters.iteration + 1)
+        self._diagnosis = Diagnosis(folder, self.config, self.game, first_iteration=counters.iteration + 1)
         self._last: dict[str, float] = {}
         self._is_prepared = self._stop_requested = False
         self._held = held.pop_all()
@@ -207,7 +212,8 @@ class TrainingRun:
         self._last |= metrics
         is_last = self.is_over or self._stop_requested
         is_saved = counters.iteration % config.checkpoint_every == 0 or is_last
-        return IterationReport(counters.iteration, metrics, self.save(metrics) if is_saved else None)
+        findings = self._diagnosis.look(counters.iteration, metrics, self.net, is_over=is_last)
+        return IterationReport(counters.iteration, metrics, self.save(metrics) if is_saved else None, tuple(findings))
 
     def save(self, metrics: Mapping[str, float] | None = None) -> Path:
         """Write a checkpoint now, with these metrics or the latest of each; returns its folder."""

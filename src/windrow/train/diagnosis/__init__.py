@@ -1,0 +1,131 @@
+"""A diagnosis of training runs: it watches every run, and reads finished ones.
+
+    for finding in diagnose_run("runs/hex"):
+        print(finding.evidence, finding.remedy)
+
+It reads what every run has, whatever engine plays: the settings, the metrics, the newest games, the network. A run that
+keeps no games, as on a device, is judged by its metrics alone. `CHECKS` are functions of that `Evidence`, the same for
+a run that goes on and for one that has ended; their thresholds are set so that healthy runs have no findings.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from windrow.errors import CheckpointError, ConfigError, GameError
+from windrow.games.core_game import CoreGame
+from windrow.games.provenance import game_from_file
+from windrow.train.config import TrainConfig
+from windrow.train.diagnosis import games, learning
+from windrow.train.diagnosis.evidence import Evidence, newest_games
+from windrow.train.diagnosis.finding import FINDINGS, Finding, read_findings, write_findings
+from windrow.train.diagnosis.value import value_by_mover
+from windrow.train.metrics import read_metrics
+
+__all__ = ["CHECKS", "FINDINGS", "Diagnosis", "Evidence", "Finding", "diagnose", "diagnose_run", "read_findings"]
+
+CHECKS: tuple[Callable[[Evidence], Finding | None], ...] = (
+    *(learning.no_steps, learning.diverged, learning.flat_loss, learning.idle_search, learning.collapsed_policy),
+    *(games.repeated_games, games.no_exploration, games.one_result, games.cut_games),
+    *(value_by_mover, learning.constant_value, learning.reused_positions, learning.small_replay),
+)
+"""Every check, the most urgent first; each gives a finding, or None."""
+_MAX_SHARE = 0.01
+"""Share of a run's time that reading games and evaluating positions may take."""
+_FIRST_LOOK_S = 0.1
+"""How long the first look at the games is expected to take."""
+
+
+def diagnose(run: Evidence) -> list[Finding]:
+    """What is wrong with a run, the most urgent first."""
+    iteration = int(run.metrics[-1]["iteration"]) if run.metrics else 0
+    return [replace(found, iteration=iteration) for check in CHECKS if (found := check(run)) is not None]
+
+
+def diagnose_run(folder: str | Path, *, game: CoreGame | None = None) -> list[Finding]:
+    """What is wrong with the run in `folder`, as far as it has come.
+
+    Args:
+        folder: the run's.
+        game: what is played; needed for a game that does not come with windrow, whose positions are otherwise left out.
+
+    Raises:
+        ConfigError: the folder holds no run.
+        CheckpointError: its metrics or games cannot be read.
+    """
+    folder = Path(folder)
+    path = folder / "config.json"
+    if not path.exists():
+        raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
+    config = TrainConfig.read(path)
+    try:
+        game = game_from_file(config.game, config.game_options, game)
+    except GameError:
+        if game is not None:
+            raise
+    net = None
+    if game is not None:
+        from windrow.train.checkpoint import latest_checkpoint, load_model
+
+        if (checkpoint := latest_checkpoint(folder)) is not None:
+            net = load_model(checkpoint, game=game).net
+    return diagnose(Evidence(config, read_metrics(folder), True, newest_games(folder), game, net))
+
+
+class Diagnosis:
+    """Watches a run as it goes on; every finding is told once, and kept in findings.jsonl.
+
+    Args:
+        folder: the run's.
+        config: its settings.
+        game: what is played.
+        first_iteration: the iteration that comes next; findings of it and later ones, left by a run that was killed
+            before it saved a checkpoint, are dropped.
+    """
+
+    def __init__(self, folder: Path, config: TrainConfig, game: CoreGame, *, first_iteration: int) -> None:
+        self._folder, self._config, self._game = folder, config, game
+        self._metrics: list[Mapping[str, float]] = [*read_metrics(folder)]
+        self.findings = [finding for finding in read_findings(folder) if finding.iteration < first_iteration]
+        """All findings so far, oldest first."""
+        write_findings(folder, self.findings)
+        self._spent_s, self._last_s = 0.0, _FIRST_LOOK_S
+
+    def look(self, iteration: int, metrics: Mapping[str, float], net: Any, *, is_over: bool) -> list[Finding]:
+        """The new findings after an iteration; blocks, and takes `_MAX_SHARE` of the run's time at most.
+
+        Args:
+            iteration: its number.
+            metrics: its metrics.
+            net: the network as it is now; it is evaluated, and not changed.
+            is_over: whether it was the last one, which is looked at thoroughly however short the run was.
+        """
+        self._metrics.append({"iteration": iteration, **metrics})
+        run = Evidence(self._config, self._metrics, is_over, game=self._game)
+        if is_over or self._spent_s + self._last_s <= _MAX_SHARE * metrics.get("total_s", 0.0):
+            start = perf_counter()
+            new = self._diagnose(replace(run, games=self._games(), net=net))
+            self._last_s = perf_counter() - start
+            self._spent_s += self._last_s
+        else:
+            new = self._diagnose(run)
+        if new:
+            self.findings += new
+            write_findings(self._folder, self.findings)
+        return new
+
+    def _games(self) -> list[Any]:
+        try:
+            return [*newest_games(self._folder)]
+        except CheckpointError as error:  # a run does not end because its diagnosis cannot read
+            warnings.warn(f"the diagnosis leaves the games out: {error}", RuntimeWarning, stacklevel=4)
+            return []
+
+    def _diagnose(self, run: Evidence) -> list[Finding]:
+        known = {finding.name for finding in self.findings}
+        return [finding for finding in diagnose(run) if finding.name not in known]

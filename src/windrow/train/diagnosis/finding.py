@@ -1,0 +1,75 @@
+"""What is wrong with a run, in words and figures, and the file `findings.jsonl` that keeps it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from windrow.files import open_regular
+from windrow.train.disk import explain_write, replace_file
+
+FINDINGS = "findings.jsonl"
+_MAX_BYTES = 1 << 20
+"""Bytes of the file that are read: a run has a dozen findings at most, a few hundred bytes each."""
+_MAX_TEXT = 2000
+"""Characters read of one text, since the folder of a run may come from anyone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a run."""
+
+    name: str
+    """Which check found it, such as "constant_value"; docs/doctor.md has a section for each."""
+    evidence: str
+    """What was seen, with the figures."""
+    remedy: str
+    """What to change."""
+    iteration: int = 0
+    """The iteration after which it was seen."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+
+def read_findings(folder: str | Path) -> list[Finding]:
+    """The findings that a run has noted in its folder; lines that are not findings are left out."""
+    try:
+        with open_regular(Path(folder) / FINDINGS) as file:
+            lines = file.read(_MAX_BYTES).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [finding for line in lines if (finding := _parse(line)) is not None]
+
+
+def _parse(line: str) -> Finding | None:
+    try:
+        read: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    fields = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+    texts = [fields.get(name) for name in ("name", "evidence", "remedy")]
+    iteration = fields.get("iteration")
+    if not all(isinstance(text, str) for text in texts) or not isinstance(iteration, int):
+        return None
+    name, evidence, remedy = (str(text)[:_MAX_TEXT] for text in texts)
+    return Finding(name, evidence, remedy, iteration)
+
+
+def write_findings(folder: Path, findings: list[Finding]) -> None:
+    """Replace the findings of a run; a run without any has no file.
+
+    Raises:
+        CheckpointError: the file cannot be written.
+    """
+    path = folder / FINDINGS
+    if findings:
+        replace_file(path, "".join(json.dumps(finding.to_dict()) + "\n" for finding in findings))
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise explain_write(path, error) from error

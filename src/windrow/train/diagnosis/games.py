@@ -1,0 +1,127 @@
+"""Checks of the games: whether they differ, who wins them, and how they end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from windrow.train.diagnosis.evidence import Evidence
+from windrow.train.diagnosis.finding import Finding
+from windrow.train.records import NOBODY, GameRecord
+
+_MIN_GAMES = 100
+"""Games from which shares are taken."""
+_MIN_DISTINCT = 0.1
+"""Share of different games. Tic-tac-toe at perfect play, which has few games that are worth playing, has 0.43."""
+_OPENING = 4
+"""Moves that make an opening."""
+_MAX_AGREEMENT = 0.5
+"""How often two games that begin in one position may have the same opening. Healthy runs are below 0.1."""
+_MIN_PAIRS = 200
+"""Pairs of such games from which that is judged."""
+_ONE_SIDED = 0.99
+"""Share of the games with the same result. Connect-4 and Hex, where moving first wins, have 0.8 after openings."""
+_MIN_RESULTS = 200
+"""Games from which that is judged."""
+_MAX_CUT = 0.25
+"""Share of the games that may reach the length limit: they teach the value a draw that may be none."""
+_LONG = 0.95
+"""Mean length of the games against the limit from which on most of them reach it."""
+
+
+def repeated_games(run: Evidence) -> Finding | None:
+    """The games are all alike."""
+    num_games = len(run.games)
+    num_distinct = len({_moves(record) for record in run.games})
+    if num_games < _MIN_GAMES or num_distinct >= _MIN_DISTINCT * num_games:
+        return None
+    return Finding(
+        "repeated_games",
+        f"The games are all alike: {num_distinct:,} different ones among the newest {num_games:,}.",
+        f"{_more_variety(run)}.",
+    )
+
+
+def no_exploration(run: Evidence) -> Finding | None:
+    """Games that begin in one position go on alike: noise and temperature are missing or too small."""
+    openings: defaultdict[bytes, Counter[bytes]] = defaultdict(Counter)
+    for record in run.games:
+        if len(record) > _OPENING and not len(record.outcomes):  # dice make games differ on their own
+            openings[record.initial][record.actions[:_OPENING].tobytes()] += 1
+    num_pairs = sum(_pairs(group.total()) for group in openings.values())
+    num_alike = sum(_pairs(count) for group in openings.values() for count in group.values())
+    if num_pairs < _MIN_PAIRS or num_alike < _MAX_AGREEMENT * num_pairs:
+        return None
+    return Finding(
+        "no_exploration",
+        f"Self-play does not explore: of two games from the same position, {num_alike / num_pairs:.0%} begin with the "
+        f"same {_OPENING} moves.",
+        f"{_more_noise(run)}.",
+    )
+
+
+def one_result(run: Evidence) -> Finding | None:
+    """All games end alike, so that the value has nothing to learn."""
+    seen = run.mean("first_player_wins", "draws", over="games", amount=_MIN_RESULTS)
+    num_players = len(run.games[0].returns) if run.games else run.game.num_players if run.game is not None else 2
+    if seen is None or num_players == 1:
+        return None
+    shares = {"are won by player 0": seen["first_player_wins"], "are drawn": seen["draws"]}
+    if num_players == 2:
+        shares["are won by player 1"] = 1.0 - sum(shares.values())
+    what, share = max(shares.items(), key=lambda item: item[1])
+    if share < _ONE_SIDED:
+        return None
+    return Finding(
+        "one_result",
+        f"All games end alike: {share:.1%} of the newest {what}.",
+        f"Check returns() of the game. If they are right, {_more_openings(run)}, so that both results occur; or the "
+        "game is mastered.",
+    )
+
+
+def cut_games(run: Evidence) -> Finding | None:
+    """Many games are cut at the length limit."""
+    limit = run.config.selfplay.max_plies
+    if limit is None:
+        return None
+    if len(run.games) >= _MIN_GAMES:
+        is_cut = [len(game) >= limit and game.resigned_by == NOBODY and not game.returns.any() for game in run.games]
+        share = sum(is_cut) / len(is_cut)
+        is_bad, said = share >= _MAX_CUT, f"{share:.0%} of the newest {len(is_cut):,} games reach"
+    else:  # a run on a device tells how long its games are, and no more
+        seen = run.mean("game_length", over="games", amount=_MIN_GAMES) or {"game_length": 0.0}
+        is_bad, said = seen["game_length"] >= _LONG * limit, f"they take {seen['game_length']:.1f} moves on average, of"
+    if not is_bad:
+        return None
+    return Finding(
+        "cut_games",
+        f"Games are cut and called drawn: {said} the limit of {limit:,} moves.",
+        "Raise selfplay.max_plies, or remove it if every game ends by its rules.",
+    )
+
+
+def _moves(record: GameRecord) -> bytes:
+    return record.initial + record.actions.tobytes() + record.outcomes.tobytes()
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def _more_noise(run: Evidence) -> str:
+    """Which noise to raise: that of the root which the run has."""
+    search, selfplay = run.config.search, run.config.selfplay
+    if search.root == "gumbel":
+        return f"Set search.gumbel_scale ({search.gumbel_scale:g}) to 1"
+    return (
+        f"Set search.dirichlet_fraction ({search.dirichlet_fraction:g}) to 0.25, search.temperature "
+        f"({search.temperature:g}) to 1 and selfplay.temperature_plies ({selfplay.temperature_plies}) to 15"
+    )
+
+
+def _more_openings(run: Evidence) -> str:
+    return f"raise selfplay.opening_plies ({run.config.selfplay.opening_plies})"
+
+
+def _more_variety(run: Evidence) -> str:
+    return f"{_more_noise(run)}, and {_more_openings(run)}"

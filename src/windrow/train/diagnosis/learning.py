@@ -1,0 +1,229 @@
+"""Checks of what the learner measured.
+
+Losses are compared with those of a network that knows nothing, which the learner measures on the same batches:
+`uniform_policy_loss` for a policy that prefers no move, `value_variance` for the best constant value. The figures for
+healthy runs are from the shipped configs and from Hex with the standard settings, two minutes each on two cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from windrow.train.diagnosis.evidence import Evidence
+from windrow.train.diagnosis.finding import Finding
+
+_MIN_STEPS = 400
+"""Steps before a network is expected to know anything. Healthy runs are past every threshold here after 150."""
+_WINDOW_STEPS = 100
+"""Steps over which losses are averaged: single iterations can be a few steps, and noisy."""
+_MIN_GAIN = 0.02
+"""Share of the loss of an ignorant network that must be gained. Healthy runs gain 0.08 or more in the policy and 0.15
+in the value; a Hex network whose observation hides the mover gained 0.015 in the value after 1,200 steps."""
+_MIN_VARIANCE = 0.005
+"""Variance of the values below which they are all the same: games with one result, which another check reports."""
+_DIVERGED = 1.1
+"""Loss of the policy against the uniform one's from which on it is worse. Healthy runs are below 1.01 throughout."""
+_VALUE_DIVERGED = 2.0
+"""The same of the value. An untrained network, which believes in a draw, can be at 1.2 where one side wins more."""
+_JUMP = 1.5
+"""Loss against the lowest before it, from which on it has jumped. Healthy losses rise by 1.1 at most, when the search
+is given more simulations."""
+_UNIFORM = 0.985
+"""Entropy of the search's policies against that of no preference. Healthy runs fall below 0.95 within 150 steps."""
+_COLLAPSED = 0.03
+"""The same of the network's policy, from which on it has collapsed. Tic-tac-toe at perfect play has 0.24."""
+_EARLY = 0.5
+"""Share of a run in which a decided policy is too early; later it may be mastery."""
+_EARLY_STEPS = 5000
+"""The same for a run without an end."""
+_MAX_REUSE = 20.0
+"""Samples per recorded move. The shipped configs have 1 to 4; published AlphaZero-like runs stay below 10."""
+_PATIENCE = 0.25
+"""Share of a run after which it should have learned something."""
+_PATIENCE_ITERATIONS = 20
+"""The same for a run without an end."""
+_FIGURES = ("policy_loss", "uniform_policy_loss", "target_entropy", "value_loss", "value_variance")
+
+
+def no_steps(run: Evidence) -> Finding | None:
+    """No learning step was taken."""
+    if not run.metrics or run.num_steps:
+        return None
+    last, config = run.metrics[-1], run.config
+    done = run.progress_at(last)
+    is_late = len(run.metrics) >= _PATIENCE_ITERATIONS if done is None else done >= _PATIENCE
+    if not run.is_over and not is_late:
+        return None
+    positions = last.get("positions", 0.0)
+    samples = positions * config.samples_per_position
+    if positions < config.min_positions:
+        reason = f"learning begins at {config.min_positions:,} recorded positions (min_positions)"
+        remedy = "Give the run more time, lower min_positions, or lower search.num_simulations for quicker games"
+    elif samples < config.learner.batch_size:
+        reason = f"they allow {samples:,.0f} samples, less than a batch of {config.learner.batch_size:,}"
+        remedy = "Lower learner.batch_size or raise samples_per_position"
+    else:
+        reason = "learning begins in the next iteration"
+        remedy = "Give the run more time or iterations"
+    return Finding(
+        "no_steps",
+        f"No learning step was taken: {last.get('games', 0):,.0f} games gave {positions:,.0f} positions, and {reason}.",
+        f"{remedy}.",
+    )
+
+
+def flat_loss(run: Evidence) -> Finding | None:
+    """The loss is that of a network which knows nothing, though there is something to learn."""
+    seen = _recent(run)
+    if seen is None or seen["target_entropy"] > _UNIFORM * seen["uniform_policy_loss"] or _is_diverged(seen):
+        return None
+    if _gain(seen, "policy_loss", "uniform_policy_loss") >= _MIN_GAIN:
+        return None
+    if seen["value_variance"] > _MIN_VARIANCE and _gain(seen, "value_loss", "value_variance") >= _MIN_GAIN:
+        return None
+    return Finding(
+        "flat_loss",
+        f"The loss does not fall: after {run.num_steps:,} steps policy_loss is {seen['policy_loss']:.3f} and "
+        f"value_loss {seen['value_loss']:.3f}; a network that knows nothing has {seen['uniform_policy_loss']:.3f} and "
+        f"{seen['value_variance']:.3f}.",
+        f"Raise learner.learning_rate ({run.config.learner.learning_rate:g}); if that does not help, see whether the "
+        "observation shows the whole position.",
+    )
+
+
+def diverged(run: Evidence) -> Finding | None:
+    """The loss jumped, or is worse than that of a network which knows nothing."""
+    seen = _recent(run)
+    if seen is None:
+        return None
+    if _is_diverged(seen):
+        said = (
+            f"policy_loss {seen['policy_loss']:.3f} and value_loss {seen['value_loss']:.3f}, against "
+            f"{seen['uniform_policy_loss']:.3f} and {seen['value_variance']:.3f} for a network that knows nothing"
+        )
+    else:
+        now = run.mean("loss", over="steps", amount=_WINDOW_STEPS)
+        before = [
+            run.metrics[index]["loss"]
+            for index in range(1, len(run.metrics) - 1)
+            if "loss" in run.metrics[index] and run.metrics[index].get("steps", 0) >= _WINDOW_STEPS
+        ]
+        if now is None or not before or now["loss"] < _JUMP * (lowest := _low(before)):
+            return None
+        said = f"the loss is {now['loss']:.3f}, after it had been {lowest:.3f}"
+    rate = run.config.learner.learning_rate
+    return Finding(
+        "diverged",
+        f"The loss diverges: {said}.",
+        f"Lower learner.learning_rate ({rate:g}), to {rate / 4:g} say, and resume from an earlier checkpoint or begin "
+        "again.",
+    )
+
+
+def constant_value(run: Evidence) -> Finding | None:
+    """The value predicts no better than a constant, while the policy learns."""
+    seen = _recent(run)
+    if seen is None or seen["value_variance"] < _MIN_VARIANCE or _is_diverged(seen) or flat_loss(run) is not None:
+        return None
+    if _gain(seen, "value_loss", "value_variance") >= _MIN_GAIN:
+        return None
+    return Finding(
+        "constant_value",
+        f"The value predicts no better than a constant: after {run.num_steps:,} steps value_loss is "
+        f"{seen['value_loss']:.3f}, the best constant has {seen['value_variance']:.3f}.",
+        "Check that the observation shows the position as the player to move sees it and that returns are for the "
+        "right player (windrow check). If both are right, give the run more games, or raise learner.value_weight "
+        f"({run.config.learner.value_weight:g}).",
+    )
+
+
+def idle_search(run: Evidence) -> Finding | None:
+    """The search prefers no move, so it teaches the policy nothing."""
+    seen = _recent(run)
+    if seen is None or seen["target_entropy"] <= _UNIFORM * seen["uniform_policy_loss"]:
+        return None
+    search = run.config.search
+    return Finding(
+        "idle_search",
+        f"The search adds nothing to the policy: after {run.num_steps:,} steps its policies still have an entropy of "
+        f"{seen['target_entropy']:.3f} nats; no preference at all would be {seen['uniform_policy_loss']:.3f}.",
+        f"Raise search.num_simulations ({search.num_simulations}) or lower search.c_puct ({search.c_puct:g}); if games "
+        "have no winner, fix that first.",
+    )
+
+
+def collapsed_policy(run: Evidence) -> Finding | None:
+    """The policy is certain of one move everywhere, early in the run."""
+    early = [row for row in run.metrics if _is_early(run, row)]
+    part = Evidence(run.config, early)
+    seen = part.mean("policy_entropy", "uniform_policy_loss", over="steps", amount=_WINDOW_STEPS)
+    if seen is None or seen["policy_entropy"] >= _COLLAPSED * seen["uniform_policy_loss"]:
+        return None
+    search = run.config.search
+    return Finding(
+        "collapsed_policy",
+        f"The policy has collapsed: within {part.num_steps:,} steps its entropy fell to {seen['policy_entropy']:.3f} "
+        f"nats, of {seen['uniform_policy_loss']:.3f} for no preference.",
+        f"Raise search.num_simulations ({search.num_simulations}) and the noise at the root, or lower "
+        f"learner.learning_rate ({run.config.learner.learning_rate:g}).",
+    )
+
+
+def reused_positions(run: Evidence) -> Finding | None:
+    """Every position is learned from too often."""
+    if run.num_steps < _WINDOW_STEPS or not (positions := run.metrics[-1].get("positions", 0.0)):
+        return None
+    reuse = run.num_steps * run.config.learner.batch_size / positions
+    if reuse < _MAX_REUSE:
+        return None
+    return Finding(
+        "reused_positions",
+        f"Positions are learned from too often: {run.num_steps:,} steps on {positions:,.0f} positions are {reuse:.0f} "
+        "samples of each.",
+        f"Lower samples_per_position ({run.config.samples_per_position:g}), to 4 say, or play more games.",
+    )
+
+
+def small_replay(run: Evidence) -> Finding | None:
+    """The replay holds less than one iteration, or hardly more than a batch."""
+    size, batch = run.config.replay.max_positions, run.config.learner.batch_size
+    if run.num_steps < _WINDOW_STEPS or len(run.metrics) < 2:
+        return None
+    last, before = run.metrics[-1], run.metrics[-2]
+    if last.get("replay_positions", 0.0) < size - batch or "positions" not in before:
+        return None  # it is not full yet
+    recorded = last["positions"] - before["positions"]
+    wanted = max(2.0 * recorded, 4.0 * batch)
+    if size >= wanted / 2:
+        return None
+    return Finding(
+        "small_replay",
+        f"The replay is too small: it holds {size:,} positions, an iteration records {recorded:,.0f} and a batch takes "
+        f"{batch:,}.",
+        f"Raise replay.max_positions to {10 * max(recorded, batch):,.0f} or more.",
+    )
+
+
+def _recent(run: Evidence) -> dict[str, float] | None:
+    """Losses of late, and what they would be without knowledge; None before `_MIN_STEPS`."""
+    return run.mean(*_FIGURES, over="steps", amount=_WINDOW_STEPS) if run.num_steps >= _MIN_STEPS else None
+
+
+def _gain(seen: dict[str, float], loss: str, ignorant: str) -> float:
+    return 1.0 - seen[loss] / max(seen[ignorant], 1e-9)
+
+
+def _is_diverged(seen: dict[str, float]) -> bool:
+    is_value_bad = seen["value_loss"] > _VALUE_DIVERGED * seen["value_variance"] + _MIN_VARIANCE
+    return is_value_bad or seen["policy_loss"] > _DIVERGED * seen["uniform_policy_loss"]
+
+
+def _low(losses: list[float]) -> float:
+    """The lowest mean of two in a row: one iteration alone may be an accident."""
+    return min(((one + other) / 2 for one, other in pairwise(losses)), default=losses[0])
+
+
+def _is_early(run: Evidence, row: Mapping[str, float]) -> bool:
+    done = run.progress_at(row)
+    return row.get("steps", 0.0) <= _EARLY_STEPS if done is None else done <= _EARLY
