@@ -138,7 +138,7 @@ def test_apply_says_the_same():
         game.apply(state, 2)
     with pytest.raises(IllegalMoveError, match=r"^action 1 cannot be played: the game is over\."):
         game.apply(game.apply(state, 1), 1)
-    with pytest.raises(TypeError):
+    with pytest.raises(IllegalMoveError, match=r"^action 0.5 is not an integer"):
         game.apply(state, 0.5)
 
 
