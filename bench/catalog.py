@@ -59,6 +59,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "weight_update": Benchmark(what="new weights into a backend", about_s=40, needs=("torch",)),
     "naive_selfplay": Benchmark(what="self-play against the naive way", about_s=95, needs=("torch",)),
     "selfplay": Benchmark(what="self-play's share of its network's speed", about_s=50, needs=("torch",)),
+    "shared_cores": Benchmark(what="self-play beside a busy loop", about_s=90, needs=("torch", "two cores")),
     "cache": Benchmark(what="the prediction cache", about_s=105, needs=("torch",)),
     "game_kinds": Benchmark(what="games in C++, compiled, in Python", about_s=25, needs=("numba",)),
     "openspiel_adapter": Benchmark(what="OpenSpiel's games through windrow", about_s=20, needs=("OpenSpiel",)),

@@ -25,11 +25,18 @@ FAST_TO_BUILD = ["torch", "torch-channels-last", "torch-bf16"]
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(choice.OtherLoad, "cores", lambda _: 0.0)  # whatever runs beside the tests
     return tmp_path / "windrow" / "backends"
 
 
 def choose(**options: Any) -> NetworkEvaluator:
     return load(small_net(), game=GAME, **{"candidates": FAST_TO_BUILD[:2], "batch": 16, "num_threads": 1, **options})
+
+
+def test_what_was_measured_on_a_busy_machine_is_not_remembered(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice.OtherLoad, "cores", lambda _: 1.3)
+    assert "not remembered: other programs took 1.3 cores" in choose().choice
+    assert not cache.exists()
 
 
 # --- Ranking, on figures made up for the purpose -----------------------------------------------------------------

@@ -62,7 +62,8 @@ def load(
         precision: "f32", "bf16" or "int8" and no other. None: whatever the backend computes in, and for "auto" any that
             agrees.
         batch: rows in a typical call, for which "auto" measures: games times leaves per game.
-        num_threads: threads that evaluate, on the CPU. None: one per core this process may use.
+        num_threads: threads that evaluate, on the CPU. None: one per core this process may use, and with PyTorch only
+            one while other programs take the cores.
         device: "cpu" or "cuda" and no other, for "auto".
         candidates: the backends that "auto" may choose from. None: all that are built in about a second, which leaves
             out the compiled ones.
@@ -79,7 +80,7 @@ def load(
         CheckpointError: a checkpoint is damaged, or was trained for another game.
         ConfigError: there is no such backend or precision.
     """
-    threads = _checked_threads(num_threads)
+    threads, is_exact = _checked_threads(num_threads), num_threads is not None
     game = None if game is None else as_core_game(game)
     if isinstance(batch, bool) or batch < 1:
         raise ConfigError(f"batch must be at least 1, not {batch!r}")
@@ -103,14 +104,15 @@ def load(
         network.calibration = random_positions(game, NUM_POSITIONS, seed=0)
         network.held_out = random_positions(game, NUM_POSITIONS, seed=1)
     if wanted is not None:
-        runner, choice = wanted.make(network, num_threads=threads), f"{wanted.name}: as asked for"
-        chosen = wanted
+        runner = wanted.make(network, num_threads=threads, is_exact_count=is_exact)
+        chosen, choice = wanted, f"{wanted.name}: as asked for"
     else:
         chosen, runner, choice = choose(
             network,
             select_backends(precision=precision, device=device, names=candidates),
             batch=batch,
             num_threads=threads,
+            is_exact_count=is_exact,
             max_update_s=max_update_s,
             use_cache=use_cache,
         )

@@ -49,7 +49,10 @@ class HostTraining(Strategy):
         self._progress = progress
         self._net = ResNet.for_game(game, seed=config.seed, **config.network.to_dict())
         self._overlaps = config.overlap and not config.deterministic
+        evaluator_threads: int | None
         evaluator_threads, learner_threads = share_threads(config.num_threads, overlap=self._overlaps)
+        if config.num_threads is None and not self._overlaps and not config.deterministic:
+            evaluator_threads = None  # as many as pay, beside what else runs on this machine
         self.learner = Learner(
             self._net, config.learner, deterministic=config.deterministic, num_threads=learner_threads
         )
@@ -85,7 +88,7 @@ class HostTraining(Strategy):
         if config.evaluate_every:
             self._strength = make_strength_test(game, self.evaluator)
 
-    def _make_evaluator(self, num_threads: int, *, is_elsewhere: bool) -> Any:
+    def _make_evaluator(self, num_threads: int | None, *, is_elsewhere: bool) -> Any:
         config = self.config
         backend = "torch" if config.deterministic and config.backend == "auto" else config.backend
         make: Any = load

@@ -59,26 +59,28 @@ class Backend:
         message = f"backend {self.name!r} cannot be used here: {reason}"
         raise MissingExtraError(message) if "pip install" in reason else EvaluatorError(message)
 
-    def make(self, network: Network, *, num_threads: int) -> Runner:
-        """The network in this runtime."""
+    def make(self, network: Network, *, num_threads: int, is_exact_count: bool = True) -> Runner:
+        """The network in this runtime, with so many threads; or with at most so many, where others need the cores."""
         self.require()
         module, _, attribute = self.build.partition(":")
         factory = cast("Callable[..., Runner]", getattr(import_module(module), attribute))
-        return factory(network, backend=self, num_threads=num_threads)
+        more = {"is_exact_count": is_exact_count} if self.build == _TORCH_CPU else {}
+        return factory(network, backend=self, num_threads=num_threads, **more)
 
 
 _HERE = "windrow.evaluators.backends"
 _TORCH = (("torch",), "torch")
+_TORCH_CPU = f"{_HERE}.torch_cpu:build"
 _ORT = (("onnxruntime",), "onnx")
 _OPENVINO = (("openvino",), "openvino")
 
 BACKENDS: dict[str, Backend] = {
     backend.name: backend
     for backend in (
-        Backend("torch", "torch", "f32", "cpu", f"{_HERE}.torch_cpu:build", *_TORCH),
-        Backend("torch-channels-last", "torch-channels-last", "f32", "cpu", f"{_HERE}.torch_cpu:build", *_TORCH),
-        Backend("torch-bf16", "torch", "bf16", "cpu", f"{_HERE}.torch_cpu:build", *_TORCH),
-        Backend("torch-compile", "torch-compile", "f32", "cpu", f"{_HERE}.torch_cpu:build", *_TORCH, is_quick=False),
+        Backend("torch", "torch", "f32", "cpu", _TORCH_CPU, *_TORCH),
+        Backend("torch-channels-last", "torch-channels-last", "f32", "cpu", _TORCH_CPU, *_TORCH),
+        Backend("torch-bf16", "torch", "bf16", "cpu", _TORCH_CPU, *_TORCH),
+        Backend("torch-compile", "torch-compile", "f32", "cpu", _TORCH_CPU, *_TORCH, is_quick=False),
         Backend("onnxruntime", "onnxruntime", "f32", "cpu", f"{_HERE}.onnx_runtime:build", *_ORT, takes_onnx=True),
         Backend("openvino", "openvino", "f32", "cpu", f"{_HERE}.openvino:build", *_OPENVINO, takes_onnx=True),
         Backend("openvino-bf16", "openvino", "bf16", "cpu", f"{_HERE}.openvino:build", *_OPENVINO, takes_onnx=True),

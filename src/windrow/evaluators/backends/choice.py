@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from windrow.cores import OtherLoad
 from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.agreement import Agreement, compare
@@ -25,6 +26,8 @@ EXACTNESS = {"f32": 0, "bf16": 1, "int8": 2}
 WORTH = 1.03
 """A less exact backend must be this much faster than a more exact one to be taken."""
 _NUM_ROUNDS = 5
+_MAX_OTHER_CORES = 0.2
+"""If other programs took more while backends were measured, the figures are used but not remembered."""
 _BLOCK_S = 0.03
 """Each backend is timed for about this long, in turn with the others, in every round."""
 _NUM_UPDATES = 7
@@ -88,11 +91,12 @@ def choose(
     *,
     batch: int,
     num_threads: int,
+    is_exact_count: bool,
     max_update_s: float | None,
     use_cache: bool,
 ) -> tuple[Backend, Runner, str]:
     """The backend to use, the network in it, and the choice in words."""
-    field_of_play = _Field(network, batch=batch, num_threads=num_threads)
+    field_of_play = _Field(network, batch=batch, num_threads=num_threads, is_exact_count=is_exact_count)
     question = {
         **memory.machine_facts(),
         "network": network.signature,
@@ -104,9 +108,13 @@ def choose(
     measured = Measurement.from_json(memory.recall(question)) if use_cache else None
     source = f"remembered in {memory.file_for(question)}"
     if measured is None:
+        others = OtherLoad()
         measured = field_of_play.measure(backends, with_updates=max_update_s is not None)
-        is_kept = use_cache and bool(measured.rates) and memory.remember(question, vars(measured))
-        source = f"measured now, {source}" if is_kept else "measured now, not remembered"
+        if (cores := others.cores()) > _MAX_OTHER_CORES:
+            source = f"measured now, not remembered: other programs took {cores:.1f} cores"
+        else:
+            is_kept = use_cache and bool(measured.rates) and memory.remember(question, vars(measured))
+            source = f"measured now, {source}" if is_kept else "measured now, not remembered"
     refused: dict[str, str] = {}
     for name in measured.ranking(max_update_s):
         try:
@@ -130,8 +138,9 @@ def choose(
 class _Field:
     """The candidates, built when asked for, and what they are judged by."""
 
-    def __init__(self, network: Network, *, batch: int, num_threads: int) -> None:
+    def __init__(self, network: Network, *, batch: int, num_threads: int, is_exact_count: bool) -> None:
         self._network, self._batch, self._num_threads = network, batch, num_threads
+        self._is_exact_count = is_exact_count
         self._built: dict[str, tuple[Runner, NetworkEvaluator]] = {}
         self._exact: tuple[Any, Any] | None = None
 
@@ -184,7 +193,7 @@ class _Field:
 
     def _build(self, backend: Backend) -> tuple[Runner, NetworkEvaluator]:
         if backend.name not in self._built:
-            runner = backend.make(self._network, num_threads=self._num_threads)
+            runner = backend.make(self._network, num_threads=self._num_threads, is_exact_count=self._is_exact_count)
             evaluator = NetworkEvaluator(self._network, runner, backend, num_threads=self._num_threads, choice="")
             self._built[backend.name] = runner, evaluator
         return self._built[backend.name]

@@ -16,13 +16,14 @@ from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
 from windrow.evaluators.backends.runner import BlockingRunner, FloatArray, Weights
 from windrow.evaluators.backends.source import copy_module
+from windrow.evaluators.backends.threads import ThreadChoice
 
 if TYPE_CHECKING:
     from windrow.evaluators.backends.catalog import Backend
     from windrow.evaluators.backends.source import Network
 
 
-def build(network: Network, *, backend: Backend, num_threads: int) -> TorchRunner:
+def build(network: Network, *, backend: Backend, num_threads: int, is_exact_count: bool = True) -> TorchRunner:
     """The runner of one of the `torch` backends."""
     module = copy_module(network.require_module(backend.name))
     return TorchRunner(
@@ -32,11 +33,12 @@ def build(network: Network, *, backend: Backend, num_threads: int) -> TorchRunne
         is_channels_last=backend.name in ("torch-channels-last", "torch-bf16"),
         is_compiled=backend.name == "torch-compile",
         num_threads=num_threads,
+        is_exact_count=is_exact_count,
     )
 
 
 class TorchRunner(BlockingRunner):
-    """Calls the module in the calling thread, with `num_threads` threads of PyTorch's own."""
+    """Calls the module in the calling thread, with `num_threads` threads of PyTorch's own, or at most so many."""
 
     def __init__(
         self,
@@ -47,10 +49,12 @@ class TorchRunner(BlockingRunner):
         is_channels_last: bool,
         is_compiled: bool,
         num_threads: int,
+        is_exact_count: bool,
     ) -> None:
         self._module = prepare(module, dtype, is_channels_last=is_channels_last)
         self._names, self._dtype, self._is_channels_last = list(names), dtype, is_channels_last
         self._num_threads = num_threads
+        self._choice = None if is_exact_count else ThreadChoice(num_threads)
         self._call: Any = self._module
         if is_compiled:
             # One program for every batch size. A batch of 1 would get a second one, so it is padded to 2.
@@ -59,7 +63,12 @@ class TorchRunner(BlockingRunner):
 
     def run(self, inputs: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """(logits [K, A], values [K] or [K, 1]); blocks."""
-        with torch.inference_mode(), _threads(self._num_threads):
+        if self._choice is None:
+            return self._run(inputs, self._num_threads)
+        return self._choice.compute(len(inputs[0]), lambda num_threads: self._run(inputs, num_threads))
+
+    def _run(self, inputs: Sequence[FloatArray], num_threads: int) -> tuple[FloatArray, FloatArray]:
+        with torch.inference_mode(), _threads(num_threads):
             tensors = [arrange(torch.from_numpy(part), self._dtype, self._is_channels_last) for part in inputs]
             logits, values = answer_of(call_module(self._call, self._names, tensors))
             return logits.float().contiguous().numpy(), values.float().contiguous().numpy()
