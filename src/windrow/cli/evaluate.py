@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.options import JsonOption, SeedOption, SetOption, complete_player, examples, read_settings
+from windrow.cli.options import (
+    JsonOption,
+    NetworkOption,
+    SeedOption,
+    SetOption,
+    complete_player,
+    examples,
+    read_settings,
+)
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
@@ -45,6 +53,7 @@ def evaluate(
         str | None,
         typer.Option("--game", help="The game, unless a checkpoint of a built-in one."),
     ] = None,
+    network: NetworkOption = None,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (100).", min=0)] = None,
     backend: Annotated[str | None, typer.Option("--backend", help="What runs the network (auto).")] = None,
     opponent: Annotated[
@@ -69,7 +78,7 @@ def evaluate(
     rules = game_of(checkpoint, game)
     flags = read_settings(settings, SearchConfig, num_simulations=sims, backend=backend)
     spec = _with_settings(checkpoint, flags)
-    player = make_player(rules, spec, seed=2 * seed)
+    player = make_player(rules, spec, seed=2 * seed, network=network)
     document: dict[str, Any] = {"player": spec, "game": rules.name, "game_options": dict(rules.options)}
     try:
         if has_solver and (solved := solver_metric(rules, player)) is not None:
@@ -79,7 +88,7 @@ def evaluate(
                     f"Moves of {player.name} that keep the theoretical result:\n{solved.table()}\n", markup=False
                 )
         if has_match:
-            result = match_against(rules, player, opponent, games=games, seed=seed)
+            result = match_against(rules, player, opponent, games=games, seed=seed, network=network)
             document["match"] = result.to_dict()
             if not as_json:
                 stdout().print(result.table(), markup=False)
@@ -96,9 +105,9 @@ def game_of(checkpoint: str, game: str | None) -> CoreGame:
         return parse_game(game)
     if not path.exists():
         raise ConfigError(f"there is no checkpoint {str(path)!r}; another player needs --game, such as --game connect4")
-    from windrow.train import load_model
+    from windrow.train.checkpoint import describe_model
 
-    return load_model(path).game
+    return describe_model(path).game
 
 
 def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
@@ -110,9 +119,11 @@ def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
         return score_player(player, positions, progress=bar.update)
 
 
-def match_against(game: CoreGame, player: Player, opponent: str, *, games: int, seed: int) -> MatchResult:
+def match_against(
+    game: CoreGame, player: Player, opponent: str, *, games: int, seed: int, network: list[str] | None = None
+) -> MatchResult:
     """A match of a fixed number of games."""
-    other = make_player(game, opponent, seed=2 * seed + 1)
+    other = make_player(game, opponent, seed=2 * seed + 1, network=network)
     try:
         with progress_bar(f"against {opponent}", games) as bar:
 

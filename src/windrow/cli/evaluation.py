@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import inspect
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from windrow.engine_registry import AUTO
 from windrow.errors import ConfigError
+from windrow.evaluators.function import from_function
 from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame
-from windrow.play.specs import parse_spec
+from windrow.games.targets import import_target
+from windrow.nets.config import FACTS, KINDS, OwnNetwork
+from windrow.play.specs import parse_network, parse_spec
 from windrow.search.engines import find_engine
 from windrow.spelling import explain_unknown
 
@@ -35,18 +40,22 @@ def make_evaluator(
     batch: int = 64,
     has_new_network: bool = False,
     engine: str = AUTO,
+    network: Sequence[str] | None = None,
 ) -> NamedEvaluator:
     """The evaluator that `text` names.
 
     Args:
         game: what it will evaluate.
-        text: `uniform`, `rollout`, `rollout:8`, the path of a checkpoint, or `resnet`.
+        text: `uniform`, `rollout`, `rollout:8`; a checkpoint, an ONNX file, or a .pt2 file as `net.pt2:trust_code=yes`;
+            a network of your own with its first weights, `mynet.py:Net`, or a function, `mynet.py:evaluate`, that is
+            called with a batch of observations; or a built-in network.
         seed: of the random games.
         backend: what runs a network.
         batch: rows in a typical call.
-        has_new_network: whether `resnet`, a network with random weights of which only the speed means something, is
-            welcome; its size is written `resnet:64x5`, channels and blocks.
+        has_new_network: whether a built-in network with random weights, of which only the speed means something, is
+            welcome: `resnet:64x5`, `mlp:width=64`.
         engine: what will call it; one with its trees on a device takes a module, not a backend.
+        network: what `--network` names: the classes of checkpoints' networks.
     """
     spec = parse_spec(text)
     if spec.name == "uniform" and not spec.words and not spec.settings:
@@ -56,27 +65,79 @@ def make_evaluator(
         if not count.isdigit():
             raise ConfigError(f"rollout:{count}: the number of random games per position is a whole number")
         return NamedEvaluator(RolloutEvaluator(int(count), seed=seed), text, is_network=False)
-    if spec.name == "resnet" and has_new_network and not spec.settings:
-        network, label = new_network(game, spec.words[0] if spec.words else "64x5"), text
-    elif os.path.exists(spec.name):
-        from windrow.train import load_model
-
-        network, label = load_model(Path(spec.name), game=game).net, text
-    else:
-        names = ["uniform", "rollout", *(["resnet"] if has_new_network else [])]
-        known = explain_unknown(spec.name, names, what="evaluators")
-        raise ConfigError(f"there is no evaluator {text!r}. {known} Or give the path of a checkpoint.")
-    from windrow.nets import fold
-
+    if spec.name in KINDS and not has_new_network:
+        raise ConfigError(f"{text} is a network with random weights: name a checkpoint, or train one by windrow train")
+    found = open_network(game, text, network=network)
+    if not _is_module(found) and not isinstance(found, Path):
+        return NamedEvaluator(found, text, is_network=True)
     if find_engine(engine).capabilities.evaluator == "device":
         from windrow.evaluators.torch import TorchEvaluator
 
-        module = TorchEvaluator(fold(network))
-        return NamedEvaluator(module, f"{label} (torch, {module.device.type})", is_network=True)
+        module = TorchEvaluator(_require_module(found, f"the {engine} engine"))
+        return NamedEvaluator(module, f"{text} (torch, {module.device.type})", is_network=True)
     from windrow.evaluators.loading import load
 
-    evaluator = load(fold(network), game=game, backend=backend, batch=batch)
-    return NamedEvaluator(evaluator, f"{label} ({evaluator.backend})", is_network=True)
+    trusts = spec.settings.get("trust_code") is True
+    evaluator = load(found, game=game, backend=backend, batch=batch, trust_code=trusts)
+    return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
+
+
+def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = None) -> Any:
+    """What `text` names: a module ready for inference, the path of an exported file, or an evaluator of the user's.
+
+    A Python file is imported, since the user named it here.
+    """
+    spec = parse_spec(text)
+    path = Path(spec.name)
+    if path.suffix == ".onnx" or path.suffix == ".pt2":
+        if path.suffix == ".pt2" and spec.settings.get("trust_code") is not True:
+            raise ConfigError(
+                f"{path} holds pickles: loading it runs whatever code is in it. If it is yours, write "
+                f"{path}:trust_code=yes, or export the network to ONNX"
+            )
+        return path
+    from windrow.nets import fold, make_network
+
+    if spec.name in KINDS:
+        return fold(make_network(parse_network(text), game))
+    if text.endswith(".py") and path.exists():
+        raise ConfigError(f"{path} is a Python file: name the class or the function in it too, such as {path}:Net")
+    if path.suffix != ".py" and path.exists():
+        from windrow.train import load_model
+
+        return fold(load_model(path, game=game, network=network).net)
+    own = parse_network(text) if all(text.rpartition(":")) and ".py:" in text else None
+    if not isinstance(own, OwnNetwork):
+        known = explain_unknown(spec.name, ["uniform", "rollout", *KINDS], what="evaluators")
+        raise ConfigError(f"there is no evaluator {text!r}. {known} Or give a checkpoint, or mynet.py:Net.")
+    found = import_target(own.kind, what="network", error=ConfigError)
+    if _is_module(found):
+        return fold(found)
+    if isinstance(found, type) and hasattr(found, "evaluate"):
+        return found(**own.settings)
+    if hasattr(found, "evaluate"):
+        return found
+    if isinstance(found, type) or _makes_network(found):
+        return fold(make_network(own.replace(factory=found), game))
+    if own.settings:
+        raise ConfigError(f"{own.kind} is a function, which takes no settings: leave {text.rpartition(':')[2]} out")
+    return from_function(found, batched=True)
+
+
+def _is_module(found: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(found, torch.nn.Module)
+
+
+def _makes_network(function: Any) -> bool:
+    """Whether a function makes a network for a game: it asks for facts about the game by name."""
+    return not set(FACTS).isdisjoint(inspect.signature(function).parameters)
+
+
+def _require_module(found: Any, who: str) -> Any:
+    if not _is_module(found):
+        raise ConfigError(f"{who} runs PyTorch modules only: name a checkpoint, or mynet.py:Net")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +150,7 @@ class EvaluatorMaker:
     backend: str
     batch: int
     has_new_network: bool
+    network: tuple[str, ...] = ()
 
     def __call__(self) -> Any:
         """The evaluator."""
@@ -99,30 +161,15 @@ class EvaluatorMaker:
             backend=self.backend,
             batch=self.batch,
             has_new_network=self.has_new_network,
+            network=self.network,
         ).evaluator
 
 
-def new_network(game: CoreGame, size: str) -> Any:
-    """An untrained ResNet of a size such as `64x5`, 64 channels and 5 blocks."""
-    channels, times, blocks = size.partition("x")
-    if not times or not channels.isdigit() or not blocks.isdigit():
-        raise ConfigError(f"the size of a network is written channels x blocks, such as 64x5, not {size!r}")
-    from windrow.nets import ResNet
-
-    return ResNet.for_game(game, channels=int(channels), blocks=int(blocks)).eval()
-
-
 def network_label(net: str) -> str:
-    """The `--net` option as an evaluator: a checkpoint's path, or the size of a new network."""
+    """The `--net` option as an evaluator: `64x5` is the size of a new ResNet."""
     return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
 
 
-def folded_network(game: CoreGame, net: str) -> Any:
-    """The network that `--net` names, batch norm folded in."""
-    from windrow.nets import fold
-
-    if net.partition("x")[0].isdigit():
-        return fold(new_network(game, net))
-    from windrow.train import load_model
-
-    return fold(load_model(Path(net), game=game).net)
+def folded_network(game: CoreGame, net: str, *, network: Sequence[str] | None = None) -> Any:
+    """The network that `--net` or `--evaluator` names as a module, batch norm folded in."""
+    return _require_module(open_network(game, network_label(net), network=network), "this command")

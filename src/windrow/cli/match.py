@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, SeedOption, complete_player, examples
+from windrow.cli.options import JsonOption, NetworkOption, SeedOption, complete_player, examples
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
             "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
             "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network, two settings",
             "windrow match runs/c4 solver connect4 --games 20 --json",
+            "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # one of them is your own network",
             "windrow match azul:players=3 rollout:50 uniform:50 random # every rotation of the seats",
             "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # each against each",
             "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # looks for a small difference",
@@ -43,6 +44,7 @@ def match(
             autocompletion=complete_player,
         ),
     ],
+    network: NetworkOption = None,
     games: Annotated[int, typer.Option("--games", "-g", help="Games at most; two players play pairs.", min=2)] = 400,
     opening: Annotated[
         int | None,
@@ -75,7 +77,16 @@ def match(
     if len(players) < 2:
         raise ConfigError("name two or more players, such as: windrow match connect4 rollout:400 random")
     if len(players) > 2 or rules.num_players > 2:
-        _tournament(rules, players, games=games, opening=opening, seed=seed, concurrent=concurrent, as_json=as_json)
+        _tournament(
+            rules,
+            players,
+            games=games,
+            opening=opening,
+            seed=seed,
+            concurrent=concurrent,
+            as_json=as_json,
+            network=network,
+        )
         return
     a, b = players
     test = SequentialTest(elo0=elo0, elo1=elo1, alpha=alpha, beta=beta)
@@ -104,6 +115,7 @@ def match(
                 test=test,
                 max_concurrent=concurrent + concurrent % 2,
                 on_progress=on_progress,
+                network=network,
             )
     except KeyboardInterrupt:
         if latest:
@@ -124,7 +136,15 @@ def _split(names: list[str]) -> tuple[CoreGame, list[str]]:
 
 
 def _tournament(
-    rules: CoreGame, players: list[str], *, games: int, opening: int | None, seed: int, concurrent: int, as_json: bool
+    rules: CoreGame,
+    players: list[str],
+    *,
+    games: int,
+    opening: int | None,
+    seed: int,
+    concurrent: int,
+    as_json: bool,
+    network: list[str] | None,
 ) -> None:
     latest: list[TournamentResult] = []
 
@@ -150,6 +170,7 @@ def _tournament(
                 openings_plies=opening,
                 max_concurrent=concurrent,
                 on_progress=on_progress,
+                network=network,
             )
             latest[:] = [result]
     except KeyboardInterrupt:

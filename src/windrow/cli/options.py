@@ -162,7 +162,8 @@ EvaluatorOption: TypeAlias = Annotated[
         "--evaluator",
         "-e",
         help="[cyan]rollout[/cyan] (random games; [cyan]rollout:8[/cyan] plays eight per position), "
-        "[cyan]uniform[/cyan] (knows only the rules), or the path of a checkpoint.",
+        "[cyan]uniform[/cyan] (knows only the rules), a checkpoint, an ONNX file, or a network or function of your "
+        "own, [cyan]mynet.py:Net[/cyan].",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -171,8 +172,9 @@ NetworkEvaluatorOption: TypeAlias = Annotated[
     typer.Option(
         "--evaluator",
         "-e",
-        help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), "
-        "[cyan]rollout[/cyan], [cyan]uniform[/cyan], or the path of a checkpoint.",
+        help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), another "
+        "network such as [cyan]mlp:width=64[/cyan] or [cyan]mynet.py:Net[/cyan], [cyan]rollout[/cyan], "
+        "[cyan]uniform[/cyan], a checkpoint or an ONNX file.",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -182,6 +184,15 @@ NetOption: TypeAlias = Annotated[
         "--net",
         help="The network: channels x blocks of a new one, such as [cyan]64x5[/cyan], or the path of a checkpoint.",
         autocompletion=complete_evaluator,
+    ),
+]
+NetworkOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--network",
+        metavar="FILE.py:CLASS",
+        help="The class of a checkpoint's network, if it is your own: such as [cyan]mynet.py:Net[/cyan]; "
+        "may be repeated.",
     ),
 ]
 BackendOption: TypeAlias = Annotated[

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import BackendOption, GameArgument, JsonOption, complete_evaluator, complete_player, examples
+from windrow.cli.options import (
+    BackendOption,
+    GameArgument,
+    JsonOption,
+    NetworkOption,
+    complete_evaluator,
+    complete_player,
+    examples,
+)
 from windrow.cli.output import print_json, stderr, stdout
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
 from windrow.errors import ConfigError, IllegalMoveError
@@ -65,6 +73,7 @@ def play(
             rich_help_panel="Page",
         ),
     ] = None,
+    network: NetworkOption = None,
     backend: BackendOption = "auto",
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
@@ -88,6 +97,7 @@ def play(
             is_second=is_second,
             seed=seed,
             backend=backend,
+            network=network,
             host=host,
             port=port,
             allow_host=allow_host,
@@ -98,7 +108,7 @@ def play(
         raise ConfigError(
             f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
         )
-    opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed)
+    opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network)
     table = _Table(rules, opponent, own_side=int(is_second), moves=moves, seed=seed, is_quiet=as_json)
     try:
         table.run()
@@ -127,6 +137,7 @@ def _open_page(
     is_second: bool,
     seed: int,
     backend: str,
+    network: list[str] | None,
     host: str,
     port: int | None,
     allow_host: list[str] | None,
@@ -141,7 +152,7 @@ def _open_page(
         raise ConfigError(f"{game!r} is a game for one: there is no second player")
     game.state_from_moves(moves)  # what is wrong with them is better said here than on the page
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
-    made = [make_evaluator(game, name, seed=seed, backend=backend) for name in known]
+    made = [make_evaluator(game, name, seed=seed, backend=backend, network=network) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
     table = Table.create(game, evaluators, start=moves, is_second=is_second)
     try:

@@ -17,6 +17,7 @@ from windrow.cli.options import (
     LeavesOption,
     MaxBatchOption,
     NetworkEvaluatorOption,
+    NetworkOption,
     SeedOption,
     SetOption,
     SimsOption,
@@ -57,6 +58,7 @@ def register(app: typer.Typer) -> None:
 def profile(
     game: GameArgument = "connect4",
     evaluator: NetworkEvaluatorOption = "resnet",
+    network: NetworkOption = None,
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: SimsOption = 64,
     engine: Annotated[
@@ -100,11 +102,14 @@ def profile(
             backend,
             batch=config.options_for(HostOptions).max_batch or batch,
             has_new_network=True,
+            network=(*(network or ()),),
         )
         _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
         return
     with stderr().status("loading"):
-        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, has_new_network=True)
+        chosen = make_evaluator(
+            rules, evaluator, seed=seed, backend=backend, batch=batch, has_new_network=True, network=network
+        )
     with stderr().status("searching"):
         states = different_positions(rules, trees, seed=seed)
         found = profile_search(rules, chosen.evaluator, config, states, is_network=chosen.is_network)

@@ -15,6 +15,7 @@ from windrow.cli.options import (
     GameArgument,
     LeavesOption,
     MaxBatchOption,
+    NetworkOption,
     SeedOption,
     SetOption,
     SimsOption,
@@ -81,6 +82,7 @@ CheckpointOption = Annotated[
 def gomocup(
     evaluator: EvaluatorOption = "rollout",
     checkpoint: CheckpointOption = None,
+    network: NetworkOption = None,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
     backend: BackendOption = "auto",
@@ -105,7 +107,8 @@ def gomocup(
     )
 
     def make(game: CoreGame) -> object:
-        return make_evaluator(game, name, seed=seed, backend=backend, batch=leaves or 16).evaluator
+        batch = leaves or 16
+        return make_evaluator(game, name, seed=seed, backend=backend, batch=batch, network=network).evaluator
 
     about = {"rollout": "random games, without a network", "uniform": "the rules alone, without a network"}
     words = about.get(name.partition(":")[0], f"the network of {name}")
@@ -119,6 +122,7 @@ def analysis(
     game: GameArgument,
     evaluator: EvaluatorOption = "rollout",
     checkpoint: CheckpointOption = None,
+    network: NetworkOption = None,
     sims: SimsOption = None,
     trees: Annotated[
         int, typer.Option("--trees", help="Positions searched at once; each has an equal share of the memory.", min=1)
@@ -145,7 +149,13 @@ def analysis(
     if config.engine_name != AUTO:
         raise ConfigError(f"queries are searched together, in one way only: leave engine={config.engine_name} out")
     chosen = make_evaluator(
-        rules, checkpoint or evaluator, seed=seed, backend=backend, batch=trees * (leaves or 4), has_new_network=True
+        rules,
+        checkpoint or evaluator,
+        seed=seed,
+        backend=backend,
+        batch=trees * (leaves or 4),
+        has_new_network=True,
+        network=network,
     )
     if chosen.is_network:  # others cost less than a look into the cache
         config = search_config(settings, SearchConfig(cache_memory=_CACHE_MEMORY), **flags)

@@ -19,6 +19,7 @@ from windrow.cli.options import (
     JsonOption,
     LeavesOption,
     MaxBatchOption,
+    NetworkOption,
     SeedOption,
     SetOption,
     SimsOption,
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
             "windrow search connect4 --moves 4453 --sims 5000",
             "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
             "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
+            "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # a checkpoint of your own network",
             "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
             "windrow search connect4 --engine ray --set num_actors=2 # evaluated by actors on a Ray cluster",
             "windrow search connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
@@ -60,6 +62,7 @@ def search(
     game: GameArgument,
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that led to the position, such as 4453.")] = "",
     evaluator: EvaluatorOption = "rollout",
+    network: NetworkOption = None,
     top: Annotated[int, typer.Option("--top", help="Moves to show.", min=1)] = 10,
     sims: SimsOption = None,
     time_s: Annotated[
@@ -103,13 +106,16 @@ def search(
         seed=seed,
     )
     if engine_class(config).capabilities.evaluator == "actors":
+        batch = config.leaves_per_tree or 8
         maker = EvaluatorMaker(
-            rules, evaluator, seed, backend, batch=config.leaves_per_tree or 8, has_new_network=False
+            rules, evaluator, seed, backend, batch, has_new_network=False, network=(*(network or ()),)
         )
         chosen = NamedEvaluator(maker, evaluator, is_network=True)
     else:
         batch = config.leaves_per_tree or 8
-        chosen = make_evaluator(rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine_name)
+        chosen = make_evaluator(
+            rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine_name, network=network
+        )
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

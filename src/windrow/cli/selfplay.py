@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from windrow.cli.options import (
     GameArgument,
     JsonOption,
     NetworkEvaluatorOption,
+    NetworkOption,
     SeedOption,
     WorkersOption,
     engine_option,
@@ -49,6 +49,7 @@ def register(app: typer.Typer) -> None:
 def selfplay(
     game: GameArgument = "connect4",
     evaluator: NetworkEvaluatorOption = "resnet",
+    network: NetworkOption = None,
     games: Annotated[int, typer.Option("--games", "-g", help="Games to play.", min=1)] = 100,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (64).", min=1)] = None,
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
@@ -99,7 +100,8 @@ def selfplay(
     noise = {"gumbel_scale": 1.0} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
     search = SearchConfig(num_simulations=64).with_settings({**noise, **given})
     make = _make_portable if engine_class(search).capabilities.evaluator == "actors" else make_evaluator
-    named = make(rules, evaluator, seed=seed, backend=backend, batch=play_config.num_slots, has_new_network=True)
+    slots_used = play_config.num_slots
+    named = make(rules, evaluator, seed=seed, backend=backend, batch=slots_used, has_new_network=True, network=network)
     player = SelfPlay(rules, named.evaluator, search, play_config)
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
@@ -127,13 +129,11 @@ def selfplay(
 
 def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **options: Any) -> NamedEvaluator:
     """The evaluator that `text` names, so that other machines can have it too."""
-    spec = parse_spec(text)
-    is_new = spec.name == "resnet" and not spec.settings
-    if not is_new and not os.path.exists(spec.name):
+    if parse_spec(text).name in ("uniform", "rollout"):
         return make_evaluator(game, text, **options)
     from windrow.train.ray_network import PortableNetwork
 
-    net = folded_network(game, (spec.words[0] if spec.words else "64x5") if is_new else spec.name)
+    net = folded_network(game, text, network=options["network"])
     evaluator = PortableNetwork(net, game=game, backend=backend, batch=batch, max_update_s=None)
     return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
 

@@ -18,7 +18,8 @@ from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay
 from windrow.errors import ConfigError
 from windrow.games.registry import game_names, make_game
-from windrow.play.specs import parse_game, parse_settings
+from windrow.nets.config import KINDS, spell_network
+from windrow.play.specs import parse_game, parse_network, parse_settings
 from windrow.search.engines import engine_class
 
 NOTHING_LEARNED = 3
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
             "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
             "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
             "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # the same on four cores",
+            "windrow train connect4 --time 3m --network mynet.py:Transformer:layers=2 # a network of your own",
             "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
             "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
             "windrow train connect4 --time 3m --config tuned.toml # run as windrow tune found best",
@@ -65,6 +67,14 @@ def train(
     games: Annotated[int | None, typer.Option("--games", "-g", help="Games per iteration.", min=1)] = None,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move.", min=1)] = None,
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once.", min=1)] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            help="What learns: [cyan]resnet:64x5[/cyan], [cyan]mlp:width=256[/cyan], [cyan]transformer[/cyan], or your "
+            "own, [cyan]mynet.py:Net:width=64[/cyan]. --resume needs it again only for your own.",
+        ),
+    ] = None,
     channels: Annotated[int | None, typer.Option("--channels", help="Width of the network.", min=1)] = None,
     blocks: Annotated[int | None, typer.Option("--blocks", help="Residual blocks of the network.", min=0)] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per step.", min=1)] = None,
@@ -126,7 +136,7 @@ def train(
             if run is not None or resume is not None:
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
-        training = _open(config, run, resume, overrides)
+        training = _open(config, run, resume, overrides, network)
         stack.callback(training.close)
         if engine_class(training.config.search).capabilities.is_compiled:
             stack.enter_context(quiet_compiler())
@@ -163,7 +173,9 @@ def _of_file(path: Path | None) -> dict[str, Any]:
     }
 
 
-def _open(config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any]) -> Any:
+def _open(
+    config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any], network: str | None
+) -> Any:
     from windrow.train import TrainConfig, TrainingRun, config_for
 
     is_file = config is not None and config.endswith((".toml", ".json"))
@@ -172,8 +184,11 @@ def _open(config: str | None, run: Path | None, resume: Path | None, overrides: 
             raise ConfigError("--resume names the folder of the run: leave --run out")
         if is_file:
             raise ConfigError(f"a run has its own config: leave {config} out, and change settings by flags or --set")
-        return TrainingRun.resume(resume, overrides, game=None if config is None else parse_game(config))
+        game = None if config is None else parse_game(config)
+        return TrainingRun.resume(resume, overrides, game=game, network=network)
     assert config is not None
+    if network is not None:
+        overrides = {"network": parse_network(network).to_dict(), **overrides}
     made = TrainConfig.read(config, overrides) if is_file else config_for(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
@@ -212,7 +227,8 @@ def _more(training: Any) -> str:
     # A game that does not come with windrow is named again: nothing that a run's files name is imported.
     game, config = training.game, training.config
     named = [] if game.name in game_names() else [_spell(game)]
-    command = " ".join(["windrow train", *named, f"--resume {training.folder}"])
+    own = [] if config.network.kind in KINDS else [f"--network {spell_network(config.network)}"]
+    command = " ".join(["windrow train", *named, f"--resume {training.folder}", *own])
     for name, value in config.search.engine.foreign_code().items():
         command += f" --set search.engine.{name}={value}"
     if not training.is_over:
@@ -247,7 +263,9 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
         facts["run"] = str(summary["run"])
         facts["go on"] = _more(training)
         if summary["steps"]:
-            facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}"
+            kind = training.config.network.kind
+            own = "" if kind in KINDS else f" --network {spell_network(training.config.network)}"
+            facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}{own}"
     return facts
 
 

@@ -56,7 +56,7 @@ class TrainingDisplay:
         if not self._is_quiet:
             config, counters = self._run.config, self._run.counters
             self._console.print(
-                f"{self._run.game!r}, network {config.network.channels}x{config.network.blocks}, "
+                f"{self._run.game!r}, network {config.network.in_words()}, "
                 f"{config.search.num_simulations} simulations ({config.search.root} root), "
                 f"{config.selfplay.num_slots} games at once; run {self._run.folder}",
                 markup=False,

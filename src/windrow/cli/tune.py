@@ -16,6 +16,7 @@ from windrow.cli.options import (
     GameArgument,
     JsonOption,
     NetworkEvaluatorOption,
+    NetworkOption,
     SetOption,
     SimsOption,
     complete_engine,
@@ -52,6 +53,7 @@ def register(app: typer.Typer) -> None:
 def tune_command(
     game: GameArgument,
     evaluator: NetworkEvaluatorOption = "resnet",
+    network: NetworkOption = None,
     positions: Annotated[
         int | None,
         typer.Option(
@@ -100,7 +102,7 @@ def tune_command(
     with quiet_compiler(), progress_bar("tuning", 100) as bar:
         found = tune(
             rules,
-            _network(rules, evaluator, backend),
+            _network(rules, evaluator, backend, network),
             config,
             num_positions=positions,
             engines=engine,
@@ -127,16 +129,11 @@ def _takers(engine: str) -> str:
     return "give it to search, selfplay, profile or train as --config."
 
 
-def _network(game: CoreGame, text: str, backend: str) -> Any:
+def _network(game: CoreGame, text: str, backend: str, network: list[str] | None) -> Any:
     """What the option names: an evaluator without a network, or the network itself, which is yet to be loaded."""
-    spec = parse_spec(text)
-    if spec.name in ("uniform", "rollout"):
+    if parse_spec(text).name in ("uniform", "rollout"):
         return make_evaluator(game, text, backend=backend).evaluator
-    if spec.name == "resnet" and not spec.settings:
-        return folded_network(game, spec.words[0] if spec.words else "64x5")
-    if Path(spec.name).exists():
-        return folded_network(game, spec.name)
-    return make_evaluator(game, text, has_new_network=True).evaluator  # which says what there is
+    return folded_network(game, text, network=network)
 
 
 def _print(found: Tuning, evaluator: str, top: int) -> None:

@@ -41,6 +41,7 @@ def load(
     positions: Observations | None = None,
     use_cache: bool = True,
     trust_code: bool = False,
+    network: object = None,
 ) -> NetworkEvaluator:
     """An evaluator that runs a network in the runtime that does it fastest here, or in the one asked for.
 
@@ -73,6 +74,8 @@ def load(
         use_cache: whether "auto" may remember its measurements on disk, and use those remembered.
         trust_code: load also a .pt2 file, which holds pickles: loading it runs whatever code is in it. ONNX files and
             checkpoints are data, and need no trust.
+        network: for a checkpoint of a network of your own: its class, or where that is, such as "mynet.py:Net". windrow
+            imports no code that a file names.
 
     Raises:
         MissingExtraError: a package is not installed; it names the extra.
@@ -90,25 +93,25 @@ def load(
     label = ""
     if _is_checkpoint(source):
         label = str(source)
-        source, game = _open_checkpoint(label, game)
-    network = open_source(source, inputs=_given_inputs(game, positions), trust_code=trust_code)
-    network.label = label or network.label
+        source, game = _open_checkpoint(label, game, network)
+    found = open_source(source, inputs=_given_inputs(game, positions), trust_code=trust_code)
+    found.label = label or found.label
     if positions is not None:
         given = given_positions(positions)
         # Half to calibrate on, half to compare on.
-        network.calibration, network.held_out = (
+        found.calibration, found.held_out = (
             given.part(slice(0, None, 2)),
             given.part(slice(len(given) > 1, None, 2)),
         )
     elif game is not None:
-        network.calibration = random_positions(game, NUM_POSITIONS, seed=0)
-        network.held_out = random_positions(game, NUM_POSITIONS, seed=1)
+        found.calibration = random_positions(game, NUM_POSITIONS, seed=0)
+        found.held_out = random_positions(game, NUM_POSITIONS, seed=1)
     if wanted is not None:
-        runner = wanted.make(network, num_threads=threads, is_exact_count=is_exact)
+        runner = wanted.make(found, num_threads=threads, is_exact_count=is_exact)
         chosen, choice = wanted, f"{wanted.name}: as asked for"
     else:
         chosen, runner, choice = choose(
-            network,
+            found,
             select_backends(precision=precision, device=device, names=candidates),
             batch=batch,
             num_threads=threads,
@@ -116,7 +119,7 @@ def load(
             max_update_s=max_update_s,
             use_cache=use_cache,
         )
-    evaluator = NetworkEvaluator(network, runner, chosen, num_threads=threads, choice=choice)
+    evaluator = NetworkEvaluator(found, runner, chosen, num_threads=threads, choice=choice)
     return evaluator if game is None else evaluator.bind(game)
 
 
@@ -127,9 +130,9 @@ def _is_checkpoint(source: object) -> bool:
     return path.is_dir() or (path.is_file() and path.suffix.lower() == ".safetensors")
 
 
-def _open_checkpoint(path: str, game: Any) -> tuple[Any, Any]:
+def _open_checkpoint(path: str, game: Any, network: object) -> tuple[Any, Any]:
     """The network of a checkpoint, folded, and its game."""
-    model = _find(CHECKPOINT_LOADER)(path, game=game)
+    model = _find(CHECKPOINT_LOADER)(path, game=game, network=network)
     return _find(FOLDING)(model.net), model.game
 
 

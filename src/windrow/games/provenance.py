@@ -36,17 +36,20 @@ def game_from_file(name: object, options: object, expected: CoreGame | None = No
         try:
             made = make_game(name, **given)
         except (WindrowError, TypeError) as error:
-            raise GameError(f"it was trained for {_spell(name, given)}, which cannot be made: {error}") from error
+            raise GameError(f"it was trained for {spell_target(name, given)}, which cannot be made: {error}") from error
         if expected is not None and made != expected:
             raise GameError(f"it was trained for {made!r}, not for {expected!r}: name that game, or train one")
         return made
     if expected is None:
         raise GameError(
-            f"it was trained for {_spell(name, given)}, which does not come with windrow. windrow imports no code that "
-            "a file names, so name the game yourself: GAME or --game GAME in a command, game=make_game(GAME) in Python"
+            f"it was trained for {spell_target(name, given)}, which does not come with windrow. windrow imports no "
+            "code that a file names, so name the game yourself: GAME or --game GAME in a command, game=make_game(GAME) "
+            "in Python"
         )
     if not _is_named(name, given, expected):
-        raise GameError(f"it was trained for {_spell(name, given)}, not for {expected!r}: name that game, or train one")
+        raise GameError(
+            f"it was trained for {spell_target(name, given)}, not for {expected!r}: name that game, or train one"
+        )
     return expected
 
 
@@ -56,11 +59,11 @@ def _is_named(name: str, options: Mapping[Any, Any], game: CoreGame) -> bool:
         return False
     if isinstance(game, PythonGame) and ":" not in game.name:  # an object of the user's own class, made by hand
         return name.rpartition(":")[2] == type(game.rules).__name__
-    return _place(name) == _place(game.name) and _plain(options) == _plain(game.options)
+    return place_of(name) == place_of(game.name) and _plain(options) == _plain(game.options)
 
 
-def _place(name: str) -> tuple[str, str]:
-    """The module and the class in it, wherever the module lies: a run is used from other folders too."""
+def place_of(name: str) -> tuple[str, str]:
+    """The module and the name in it that a target means, wherever the module lies: runs are used from other folders."""
     family, _, rest = name.partition(":")
     if family in FAMILIES:
         return family, rest
@@ -75,7 +78,7 @@ def _plain(options: Mapping[Any, Any]) -> str:
     return json.dumps(dict(options), sort_keys=True, default=str)
 
 
-def _spell(name: str, options: Mapping[Any, Any]) -> str:
-    """A game as a message shows it."""
+def spell_target(name: str, options: Mapping[Any, Any]) -> str:
+    """A target and its options as a message shows them."""
     shown = ", ".join(f"{option}={value!r}" for option, value in options.items())
     return f"{name:.100}({shown:.200})" if shown else f"{name:.100}"

@@ -1,4 +1,4 @@
-"""A user's own game by where it is: `nim.py:Nim`, `package.games:Nim`."""
+"""A user's own game, network or evaluator by where it is: `nim.py:Nim`, `package.games:Nim`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from windrow.errors import GameError
+from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.games.python_game import PythonGame
 from windrow.spelling import explain_unknown
@@ -30,12 +30,7 @@ def find_target(target: str, options: Mapping[str, Any], *, member: str) -> Any:
     Raises:
         GameError: there is no such file, module or name, or it cannot be made.
     """
-    place, _, attribute = target.rpartition(":")
-    module = _import(place, target)
-    if not hasattr(module, attribute):
-        names = [name for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")]
-        raise GameError(f"{place} has no {attribute!r}. {explain_unknown(attribute, names, what='classes there')}")
-    found = getattr(module, attribute)
+    found = import_target(target)
     if (callable(found) and not hasattr(found, member)) or isinstance(found, type):
         try:
             return found(**options)
@@ -46,6 +41,20 @@ def find_target(target: str, options: Mapping[str, Any], *, member: str) -> Any:
     return found
 
 
+def import_target(target: str, *, what: str = "game", error: type[WindrowError] = GameError) -> Any:
+    """The object that `target` names, a file or a module and after a colon a name in it; the module is imported.
+
+    Raises:
+        WindrowError: an `error`, if there is no such file, module or name. `what` says in messages what it would be.
+    """
+    place, _, attribute = target.rpartition(":")
+    module = _import(place, target, what, error)
+    if not hasattr(module, attribute):
+        names = [name for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")]
+        raise error(f"{place} has no {attribute!r}. {explain_unknown(attribute, names, what='classes there')}")
+    return getattr(module, attribute)
+
+
 def wrap(game: object, name: str, options: Mapping[str, Any]) -> CoreGame:
     """The game under the name by which `make_game` makes it again."""
     if not isinstance(game, CoreGame):
@@ -54,25 +63,23 @@ def wrap(game: object, name: str, options: Mapping[str, Any]) -> CoreGame:
     return game
 
 
-def _import(place: str, target: str) -> ModuleType:
+def _import(place: str, target: str, what: str, error: type[WindrowError]) -> ModuleType:
     if not place.endswith(".py"):
         try:
             return import_module(place)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (place == error.name or place.startswith(error.name + ".")):
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not (place == missing.name or place.startswith(missing.name + ".")):
                 raise
-            raise GameError(
+            raise error(
                 f"there is no module {place!r} for {target!r}. A file is named with its ending, such as {place}.py:Name"
             ) from None
     path = Path(place).resolve()
     if not path.is_file():
-        raise GameError(f"there is no file {place} (looked for at {path}): name the file in which the game is")
+        raise error(f"there is no file {place} (looked for at {path}): name the file in which the {what} is")
     # By its own name, so that its objects can be pickled and found again by other processes.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = import_module(path.stem)
     if Path(getattr(module, "__file__", None) or "").resolve() != path:
-        raise GameError(
-            f"{place} cannot be imported: there is another module {path.stem!r}. Give the file another name"
-        )
+        raise error(f"{place} cannot be imported: there is another module {path.stem!r}. Give the file another name")
     return module

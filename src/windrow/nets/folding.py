@@ -1,4 +1,8 @@
-"""Batch norm folded into the layer before it: in evaluation both are one product with one bias."""
+"""A network as inference wants it: batch norm folded into the layer before it, where windrow knows the layers.
+
+In evaluation a layer and its batch norm are one product with one bias. A module of the user's own is copied as it is:
+the runtimes that compile a network fold its norms themselves.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,23 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from windrow.errors import ConfigError
+from windrow.evaluators.backends.source import copy_module
 from windrow.nets.resnet import Layer, ResNet
 from windrow.nets.specs import from_spec
 
 _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-def fold(net: nn.Module) -> ResNet:
-    """`net` for inference: the same answers without batch norm, in evaluation mode, on the CPU.
+def fold(net: nn.Module) -> nn.Module:
+    """`net` for inference: the same answers in evaluation mode, on the CPU, and without batch norm if it is a `ResNet`.
 
     A copy: `net` goes on training. Every call gives weights of the same names and shapes, so that
     `evaluator = windrow.evaluators.load(fold(net), game=game)` is brought up to date by
     `evaluator.update(fold(net))`.
     """
     if not isinstance(net, ResNet):
-        raise ConfigError(f"only networks of windrow.nets can be folded, not {type(net).__name__}")
-    folded = from_spec({**net.spec, "is_folded": True})
+        return copy_module(net).to("cpu", torch.float32).eval().requires_grad_(False)
+    folded: ResNet = from_spec({**net.spec, "is_folded": True})
     state = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in net.state_dict().items()}
     scales: dict[str, Tensor] = {}
     modules = cast("Iterable[tuple[str, nn.Module]]", net.named_modules())

@@ -186,6 +186,7 @@ def play_match(
     test: SequentialTest | None = None,
     max_concurrent: int = 128,
     on_progress: Callable[[MatchProgress], None] | None = None,
+    network: object = None,
 ) -> MatchResult:
     """Let two players play each other.
 
@@ -208,6 +209,7 @@ def play_match(
         test: a fresh test to use in place of the standard one.
         max_concurrent: games that run at once; even.
         on_progress: called whenever a game is over.
+        network: networks of your own that players given as specs may need, as for `make_player`.
     """
     for name, value in (("num_games", num_games), ("max_concurrent", max_concurrent)):
         if isinstance(value, bool) or value < 2 or value % 2:
@@ -221,7 +223,9 @@ def play_match(
     made: list[Player] = []
     try:
         for player, own_seed in ((a, 2 * seed), (b, 2 * seed + 1)):
-            made.append(make_player(game, player, seed=own_seed) if isinstance(player, str) else player)
+            made.append(
+                player if not isinstance(player, str) else make_player(game, player, seed=own_seed, network=network)
+            )
         first_test = (test or SequentialTest()) if stop_when_sure else None
         match = _Match(game, made[0], made[1], num_games, seed, random_openings(game, plies, seed=seed), first_test)
         return match.run(max_concurrent, on_progress)

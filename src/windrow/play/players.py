@@ -21,7 +21,7 @@ from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
-from windrow.play.specs import Spec, parse_spec
+from windrow.play.specs import Spec, parse_networks, parse_spec
 from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
 from windrow.spelling import explain_unknown
@@ -160,15 +160,20 @@ class SearchPlayer:
         return _num_stones(state) - _num_stones(self.game.initial_state())
 
 
-def make_player(game: Any, spec: str, *, seed: int = 0) -> Player:
+def make_player(game: Any, spec: str, *, seed: int = 0, network: object = None) -> Player:
     """The player that `spec` describes.
 
+    game: what it plays.
     spec: `random`; `rollout:400` (a search with random games as evaluator, 400 simulations); `uniform:400` (one that
         knows only the rules); `solver` (Connect-4, plays perfectly); or a checkpoint: a run's folder, a folder of its
         checkpoints or a model.safetensors file. Settings follow after a colon: `rollout:400,rollouts=4,c_puct=2`,
         `runs/c4:sims=100,backend=torch,temperature=1`, `runs/c4:policy` (the network's own first choice, no search).
         They are those of `SearchConfig`, `sims` for num_simulations, `temperature` and `temperature_plies` for the
-        first moves, `rollouts` for the random games per position, `backend` and `batch` for what runs the network.
+        first moves, `rollouts` for the random games per position, `backend` and `batch` for what runs the network, and
+        `network` for the class of a checkpoint's own network: `runs/mine:network=mynet.py:Net,sims=100`.
+    seed: key of its random numbers.
+    network: classes of networks of your own, or where they are, one or several: a checkpoint that was trained with one
+        of them is loaded with it.
 
     Raises:
         ConfigError: there is no such player or setting.
@@ -187,7 +192,7 @@ def make_player(game: Any, spec: str, *, seed: int = 0) -> Player:
     if parsed.name in ("rollout", "uniform"):
         return _make_searcher(game, parsed, seed)
     if os.path.exists(parsed.name):
-        return _make_network_player(game, parsed, seed)
+        return _make_network_player(game, parsed, seed, network)
     known = explain_unknown(parsed.name, PLAYER_KINDS, what="players")
     raise ConfigError(f"there is no player {spec!r}. {known} Or give the path of a checkpoint.")
 
@@ -206,7 +211,7 @@ def _make_searcher(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     return SearchPlayer(game, evaluator, **_read_settings(spec, settings, seed, extra))
 
 
-def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
+def _make_network_player(game: CoreGame, spec: Spec, seed: int, network: object) -> SearchPlayer:
     from windrow.evaluators.loading import load
     from windrow.nets import fold
 
@@ -215,8 +220,9 @@ def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     if "policy" in spec.words:
         settings["num_simulations"] = 0
     backend, batch = settings.pop("backend", "auto"), settings.pop("batch", 64)
+    named = [*parse_networks(settings.pop("network", None)), *parse_networks(network)]
     module, _, attribute = CHECKPOINT_LOADER.partition(":")
-    model: Any = getattr(import_module(module), attribute)(Path(spec.name), game=game)
+    model: Any = getattr(import_module(module), attribute)(Path(spec.name), game=game, network=named)
     trained_with: Any = model.metadata.get("search") or {}
     try:
         as_trained = {key: trained_with[key] for key in _LOOKING if key in trained_with}
@@ -224,7 +230,7 @@ def _make_network_player(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     except (ConfigError, TypeError) as error:
         raise CheckpointError(f"{model.path} cannot be used: its search settings are wrong: {error}") from error
     # Before the network is loaded, which may take a while: a misspelled setting is known at once.
-    read = _read_settings(spec, {**as_trained, **settings}, seed, ("backend", "batch"))
+    read = _read_settings(spec, {**as_trained, **settings}, seed, ("backend", "batch", "network"))
     evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch)
     return SearchPlayer(game, evaluator, **read, owns_evaluator=True)
 

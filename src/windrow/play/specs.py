@@ -7,18 +7,20 @@ Python would write them; whether one is possible is for whoever takes it to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.games.registry import FAMILIES, GAMES, make_game
+from windrow.nets.config import KINDS, NetworkConfig, as_network
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT])i?B?", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d[\d_]*")
 _NUMBER = re.compile(r"[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_RESNET_SIZE = re.compile(r"(\d+)x(\d+)")
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _WORDS: dict[str, bool | None] = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 
@@ -41,8 +43,8 @@ class Spec:
 
 def parse_spec(text: str) -> Spec:
     """Take a spec apart; a colon within a path does not begin settings."""
-    name, colon, tail = text.strip().rpartition(":")
-    if not colon or not name or "/" in tail or "\\" in tail or Path(text.strip()).exists():
+    name, colon, tail = _split(text.strip())
+    if not colon or not name:
         return Spec(text, text.strip())
     words: list[str] = []
     settings: dict[str, Any] = {}
@@ -52,6 +54,18 @@ def parse_spec(text: str) -> Spec:
         else:
             words.append(piece)
     return Spec(text, name, tuple(words), settings)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """A spec's name, its colon and what follows; ("", "", text) if it has no settings."""
+    if Path(text).exists():
+        return "", "", text
+    for colon in re.finditer(":", text):  # after a checkpoint, settings may have colons: network=mynet.py:Net
+        name = text[: colon.start()]
+        if not name.endswith(".py") and Path(name).exists():
+            return name, ":", text[colon.end() :]
+    name, colon, tail = text.rpartition(":")
+    return ("", "", text) if "/" in tail or "\\" in tail else (name, colon, tail)
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -93,3 +107,33 @@ def parse_game(text: str) -> CoreGame:
     if spec.words:
         raise ConfigError(f"an option of a game is written name=value, such as gomoku:size=9, not {spec.words[0]!r}")
     return make_game(spec.name, **spec.settings)
+
+
+def parse_network(network: object) -> NetworkConfig:
+    """The network that a spec names, with its settings; or a table, a class or a config as it is. Nothing is imported.
+
+    `resnet:64x5`, `resnet:channels=64`, `mlp:width=256,layers=2`, `transformer`, `mynet.py:Net`,
+    `mynet.py:Net:width=64`.
+    """
+    if not isinstance(network, str):
+        return as_network(network)
+    name, _, rest = network.strip().partition(":")
+    if name not in KINDS and ":" not in rest and "=" not in rest:
+        return as_network({"kind": network.strip()})
+    spec = parse_spec(network)
+    settings = dict(spec.settings)
+    for word in spec.words:
+        size = _RESNET_SIZE.fullmatch(word) if spec.name == "resnet" else None
+        if size is None:
+            raise ConfigError(f"a setting of a network is written name=value, such as mlp:width=256, not {word!r}")
+        settings |= {"channels": int(size[1]), "blocks": int(size[2])}
+    return as_network({"kind": spec.name, **settings})
+
+
+def parse_networks(networks: object) -> list[NetworkConfig]:
+    """The networks of `network=`: one or several, each as `parse_network` takes it; None for none."""
+    if networks is None:
+        return []
+    if isinstance(networks, Sequence) and not isinstance(networks, str):
+        return [parse_network(one) for one in cast("Sequence[object]", networks)]
+    return [parse_network(networks)]

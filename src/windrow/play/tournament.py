@@ -143,6 +143,7 @@ def play_tournament(
     openings_plies: int | None = None,
     max_concurrent: int = 128,
     on_progress: Callable[[TournamentResult, int], None] | None = None,
+    network: object = None,
 ) -> TournamentResult:
     """Let several players play each other in all groups and all rotations of the seats.
 
@@ -154,6 +155,7 @@ def play_tournament(
         openings_plies: random moves at the start, as for `play_match`.
         max_concurrent: games that run at once; the games of one opening always do.
         on_progress: called when openings are finished, with the result so far and the number of games of the whole.
+        network: networks of your own that players given as specs may need, as for `make_player`.
     """
     game = as_core_game(game)
     seats = game.num_players
@@ -168,7 +170,9 @@ def play_tournament(
     try:
         for number, player in enumerate(players):
             own_seed = len(players) * seed + number
-            made.append(make_player(game, player, seed=own_seed) if isinstance(player, str) else player)
+            made.append(
+                make_player(game, player, seed=own_seed, network=network) if isinstance(player, str) else player
+            )
         return _play(game, made, num_games, seed, plies, max_concurrent, on_progress)
     finally:
         for player, given in zip(made, players, strict=False):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         load_training,
         save_checkpoint,
     )
-    from windrow.train.config import NetworkConfig, ReplayConfig, TrainConfig, config_for, shipped_config
+    from windrow.train.config import ReplayConfig, TrainConfig, config_for, shipped_config
     from windrow.train.learner import Learner, step_rng
     from windrow.train.learner_config import LearnerConfig
     from windrow.train.metrics import read_metrics
@@ -36,7 +36,6 @@ __all__ = [
     "Learner",
     "LearnerConfig",
     "LoadedModel",
-    "NetworkConfig",
     "PortableNetwork",
     "Replay",
     "ReplayConfig",
@@ -66,7 +65,6 @@ _LAZY = {
     "Learner": "windrow.train.learner",
     "LearnerConfig": "windrow.train.learner_config",
     "LoadedModel": "windrow.train.checkpoint",
-    "NetworkConfig": "windrow.train.config",
     "PortableNetwork": "windrow.train.ray_network",
     "Replay": "windrow.train.replay",
     "ReplayConfig": "windrow.train.config",

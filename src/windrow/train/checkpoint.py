@@ -31,7 +31,9 @@ from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.files import read_regular
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
-from windrow.nets.specs import from_weights
+from windrow.nets.config import KINDS
+from windrow.nets.specs import find_factory, from_weights, game_facts, own_network, spec_of
+from windrow.play.specs import parse_networks
 from windrow.train.disk import explain_write, sync_folder, write_file
 from windrow.train.tensor_file import damaged, pack_tensors, parse_object, read_tensors, to_json
 
@@ -49,7 +51,7 @@ class LoadedModel:
 
     game: the game.
     net: the network, in evaluation mode, on the CPU.
-    spec: its shape, as `net.spec`.
+    spec: how it is made, as `windrow.nets.spec_of` gives it.
     metadata: all that the file says of itself: step, metrics, config, search, versions.
     path: the file.
     """
@@ -59,6 +61,19 @@ class LoadedModel:
     spec: dict[str, Any]
     metadata: dict[str, Any]
     path: Path
+
+
+class ModelFacts(NamedTuple):
+    """What a checkpoint says of itself.
+
+    game: what the network plays.
+    metadata: as for `LoadedModel`.
+    num_weights: numbers in its weights.
+    """
+
+    game: CoreGame
+    metadata: dict[str, Any]
+    num_weights: int
 
 
 class SavedTraining(NamedTuple):
@@ -97,7 +112,7 @@ def save_checkpoint(
         run_folder: the run.
         step: its number; checkpoints are in order of it.
         game: what the network plays.
-        net: the network, of `windrow.nets`.
+        net: the network, made by `windrow.nets.make_network`.
         learner_state: what `Learner.state` gives.
         counters: whatever must go on counting; fit for JSON, like `config` and `metrics`.
         config: the settings of the run; what is under "search" is how the network is searched with.
@@ -143,29 +158,46 @@ def save_checkpoint(
     return place
 
 
-def load_model(path: str | Path, *, game: CoreGame | None = None) -> LoadedModel:
+def load_model(path: str | Path, *, game: CoreGame | None = None, network: object = None) -> LoadedModel:
     """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
 
     Args:
         path: the file or the folder.
         game: what the network is to play. Without it only networks for games that come with windrow are loaded: code
             that a file names is not imported.
+        network: for a checkpoint of a network that does not come with windrow: its class, or where that is, such as
+            "mynet.py:Net"; several may be given, of which the checkpoint's is taken. Arguments may be left out where
+            they are numbers.
 
     Raises:
-        CheckpointError: there is none, it is damaged, or it is for another game.
+        CheckpointError: there is none, it is damaged, or it is for another game or of another network.
     """
     file = _find_model(Path(path))
-    tensors, metadata = read_tensors(file)
-    _check_format(metadata, file)
+    tensors, metadata, found, spec = _read_model(file, game)
     try:
-        found = game_from_file(metadata.get("game"), metadata.get("game_options"), game)
-        net = _make_net(metadata.get("net"), tensors, found)
+        own = own_network(spec, parse_networks(network))
+        factory = None if own is None else find_factory(own)
+        net = from_weights(spec if own is None else {**game_facts(found), **own.to_dict()}, tensors, factory=factory)
     except (ConfigError, GameError) as error:
         raise CheckpointError(f"{file} cannot be used: {error}") from error
-    return LoadedModel(found, net, net.spec, metadata, file)
+    return LoadedModel(found, net, spec_of(net), metadata, file)
 
 
-def load_training(path: str | Path, *, game: CoreGame | None = None) -> SavedTraining:
+def describe_model(path: str | Path, *, game: CoreGame | None = None) -> ModelFacts:
+    """What a checkpoint says of itself; a network that does not come with windrow is not made, and need not be named.
+
+    Raises:
+        CheckpointError: as `load_model`.
+    """
+    file = _find_model(Path(path))
+    tensors, metadata, found, spec = _read_model(file, game)
+    if spec.get("kind") in KINDS:
+        parameters = dict(load_model(file, game=game).net.named_parameters())
+        tensors = {name: tensor for name, tensor in tensors.items() if name in parameters}
+    return ModelFacts(found, metadata, sum(tensor.numel() for tensor in tensors.values()))
+
+
+def load_training(path: str | Path, *, game: CoreGame | None = None, network: object = None) -> SavedTraining:
     """All of a checkpoint, from its folder or from a run's folder (its latest one); see `load_model`.
 
     Raises:
@@ -177,7 +209,7 @@ def load_training(path: str | Path, *, game: CoreGame | None = None) -> SavedTra
     for part in ("counters", "config", "metrics"):
         if not isinstance(training.get(part), dict):
             raise damaged(folder / TRAINING, f"it has no {part}")
-    model = load_model(file, game=game)
+    model = load_model(file, game=game, network=network)
     optimizer, _ = read_tensors(folder / TENSORS)
     weights: dict[str, Tensor] = model.net.state_dict()
     state = {**optimizer, **{_OF_NET + name: tensor for name, tensor in weights.items()}}
@@ -201,11 +233,6 @@ def _describe(
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
-    if not hasattr(net, "spec"):
-        raise ConfigError(
-            f"only networks of windrow.nets can be saved, not {type(net).__name__}, which has no spec: keep a module "
-            "of your own by torch.save(net.state_dict(), path)"
-        )
     if not isinstance(game, CoreGame):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"a checkpoint names its game, so that it can be made again: give windrow.make_game('FILE.py:"
@@ -215,7 +242,7 @@ def _describe(
         "format": FORMAT,
         "game": game.name,
         "game_options": dict(game.options),
-        "net": net.spec,
+        "net": spec_of(net),
         "search": config.get("search"),
         "config": config,
         "windrow": version("windrow"),
@@ -343,16 +370,23 @@ def _read(path: Path) -> bytes:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _make_net(spec: object, weights: Mapping[str, Tensor], game: CoreGame) -> Any:
-    """The network that a file describes, if it is one for the game."""
-    if not isinstance(spec, Mapping):
-        raise ConfigError("it does not describe its network")
-    described, shown = cast("Mapping[str, Any]", spec), game.observation
-    shapes = {name: [*shape] for name, shape in shown.items()} if isinstance(shown, Mapping) else [*shown]
-    for name, wanted in (("observation", shapes), ("num_actions", game.num_actions)):
-        if (found := described.get(name)) != wanted:
-            raise ConfigError(f"its network is for {name} = {found!r:.100}, but {game!r} has {wanted!r}")
-    return from_weights(described, weights)
+def _read_model(
+    file: Path, game: CoreGame | None
+) -> tuple[dict[str, Tensor], dict[str, Any], CoreGame, dict[str, Any]]:
+    """The weights in a file, what it says of itself, its game, and the network's description if it fits the game."""
+    tensors, metadata = read_tensors(file)
+    _check_format(metadata, file)
+    try:
+        found = game_from_file(metadata.get("game"), metadata.get("game_options"), game)
+        if not isinstance(spec := metadata.get("net"), dict):
+            raise ConfigError("it does not describe its network")
+        described, facts = cast("dict[str, Any]", spec), game_facts(found)
+        for name in ("observation", "num_actions"):
+            if (said := described.get(name)) != facts[name]:
+                raise ConfigError(f"its network is for {name} = {said!r:.100}, but {found!r} has {facts[name]!r}")
+    except (ConfigError, GameError) as error:
+        raise CheckpointError(f"{file} cannot be used: {error}") from error
+    return tensors, metadata, found, described
 
 
 def _check_format(content: Mapping[str, Any], path: Path) -> None:

@@ -14,7 +14,7 @@ blocks = 3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +23,8 @@ from windrow.config import SearchConfig
 from windrow.engines import as_options
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.games.core_game import CoreGame
+from windrow.nets.config import NetworkConfig, ResNetConfig
+from windrow.play.specs import parse_network
 from windrow.search.engines import find_engine
 from windrow.settings import Settings, read_file
 from windrow.spelling import explain_unknown
@@ -33,26 +35,6 @@ from windrow.train.strategy import strategy_of
 
 STRATEGY_SECTIONS = ("device",)
 """Sections that not every training strategy reads."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class NetworkConfig(Settings):
-    """The shape of the network, a `windrow.nets.ResNet`."""
-
-    channels: int = 32
-    """Width."""
-    blocks: int = 3
-    """Residual blocks, two layers each."""
-    policy_channels: int = 4
-    """Planes between trunk and policy."""
-    value_channels: int = 2
-    """Planes between trunk and value."""
-    value_hidden: int = 64
-    """Width of the value's hidden layer."""
-
-    def __post_init__(self) -> None:
-        for name in self.setting_names():
-            self._check_integer(name, 0 if name == "blocks" else 1, 1 << 16)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -123,8 +105,9 @@ class TrainConfig(Settings):
     evaluate_every: int = 1
     """Iterations from one quick test of strength to the next, where the game has one; 0 for none."""
 
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    """The shape of the network."""
+    network: NetworkConfig = field(default_factory=ResNetConfig)
+    """Which network learns: its `kind`, and the settings of that kind. A string such as `"mlp:width=256"` or
+    `"mynet.py:Net"` and a class of your own will do too."""
     search: SearchConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
     """How moves are searched. What a table leaves open, training sets: the Gumbel root, 24 simulations, and noise."""
     selfplay: SelfPlayConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
@@ -137,10 +120,11 @@ class TrainConfig(Settings):
     """How training on a device is done; the other ways of training do not read it."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "network", _make(parse_network, "network", self.network))
         for name, kind in _sections().items():
             if isinstance(value := getattr(self, name), Mapping):
                 given = _for_training(name, cast("Mapping[str, Any]", value))
-                object.__setattr__(self, name, _make(kind, name, given))
+                object.__setattr__(self, name, _make(lambda settings, kind=kind: kind(**settings), name, given))
             elif not isinstance(value, kind):
                 raise ConfigError(f"[{name}] must be a table of settings, not {value!r:.100}")
         for name in ("game", "backend"):
@@ -237,12 +221,16 @@ def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     """Settings with some replaced; `{"search.seed": 1}` reaches into a section.
 
     An engine's name is a table of its options too: `search.engine = "ray"` and `search.engine.num_workers = 4`. A name
-    that is the same as before keeps the options.
+    that is the same as before keeps the options. In the same way `network.kind = "mlp"` drops the settings of another
+    kind.
     """
     merged = _copy(settings)
-    for key in sorted(overrides, key=lambda key: key.count(".")):  # an engine before its options
+    # An engine before its options, and a kind of network before its settings.
+    for key in sorted(overrides, key=lambda key: (key.count("."), key != "network.kind")):
         *path, name = key.split(".")
         table = merged
+        if key == "network.kind" and _kind_of(merged.get("network")) != overrides[key]:
+            merged["network"] = {}
         for part in path:
             inner: Any = table.setdefault(part, {})
             if part == "engine" and isinstance(inner, str):
@@ -256,6 +244,10 @@ def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str
     return merged
 
 
+def _kind_of(network: object) -> object:
+    return cast("dict[str, Any]", network).get("kind", "resnet") if isinstance(network, dict) else network
+
+
 def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: _copy(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
@@ -265,7 +257,6 @@ def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sections() -> dict[str, type[Settings]]:
     return {
-        "network": NetworkConfig,
         "search": SearchConfig,
         "selfplay": SelfPlayConfig,
         "replay": ReplayConfig,
@@ -287,9 +278,9 @@ def _is_table(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(key, str) for key in cast("dict[Any, Any]", value))
 
 
-def _make(kind: type[Settings], section: str, settings: Mapping[str, Any]) -> Settings:
+def _make(kind: Callable[[Any], Settings], section: str, settings: Any) -> Settings:
     try:
-        return kind(**settings)
+        return kind(settings)
     except UnknownKeyError as error:
         raise UnknownKeyError(f"in [{section}]: {error}") from None
     except ConfigError as error:

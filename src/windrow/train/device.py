@@ -18,7 +18,7 @@ from windrow.engines import Tensor
 from windrow.errors import ConfigError, TrainingError
 from windrow.games.core_game import CoreGame
 from windrow.games.native import NativeGame
-from windrow.nets.resnet import ResNet
+from windrow.nets import make_network
 from windrow.tensor.device import find_device
 from windrow.tensor.games.tensor_version import tensor_version
 from windrow.tensor.play.replay import TensorReplay
@@ -53,6 +53,7 @@ class DeviceTraining(Strategy):
         options = config.search.options_for(Tensor)
         self.tensor_game: Any = tensor_version(game, options.game)
         self.device = find_device(options.device)
+        self._made = make_network(config.network, game, seed=config.seed)
         self.solved: TensorSolvedTest | None = None
         """The test of strength, where there is one."""
 
@@ -64,7 +65,7 @@ class DeviceTraining(Strategy):
         if is_gpu:
             torch.backends.cudnn.benchmark = True
         generator = torch.Generator(device).manual_seed(config.seed + (counters.iteration << 32))
-        trained = ResNet.for_game(self.game, seed=config.seed, **config.network.to_dict()).to(device)
+        trained = self._made.to(device)
         self.replay = TensorReplay(
             self.tensor_game,
             config.selfplay.num_slots,
@@ -121,7 +122,7 @@ class DeviceTraining(Strategy):
             torch.cuda.synchronize(self.device)
 
     @property
-    def net(self) -> ResNet:
+    def net(self) -> Any:
         """The average of the weights, on the device."""
         return self.copy.averaged
 

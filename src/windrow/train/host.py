@@ -17,7 +17,7 @@ from typing import Any
 
 from windrow.evaluators.loading import load
 from windrow.games.core_game import CoreGame
-from windrow.nets import ResNet, fold
+from windrow.nets import fold, make_network
 from windrow.search.engines import engine_class
 from windrow.train.archive import GameArchive, count_positions
 from windrow.train.background import Background, share_threads
@@ -42,12 +42,12 @@ class HostTraining(Strategy):
         super().__init__(game, config)
         backend_of(config.search.engine_name)  # which refuses engines without self-play
         self._held = ExitStack()
+        self._net = make_network(config.network, game, seed=config.seed)
 
     def open(self, folder: Path, progress: Progress, learner_state: Mapping[str, Any] | None) -> None:
         """Make network, learner, replay and self-play; fill the replay from the games of the run."""
         config, game, counters = self.config, self.game, progress.counters
         self._progress = progress
-        self._net = ResNet.for_game(game, seed=config.seed, **config.network.to_dict())
         self._overlaps = config.overlap and not config.deterministic
         evaluator_threads: int | None
         evaluator_threads, learner_threads = share_threads(config.num_threads, overlap=self._overlaps)
@@ -104,7 +104,7 @@ class HostTraining(Strategy):
         )
 
     @property
-    def net(self) -> ResNet:
+    def net(self) -> Any:
         """The network that learns."""
         return self._net
 

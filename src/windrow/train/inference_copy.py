@@ -12,9 +12,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from windrow.evaluators.backends.source import copy_module
 from windrow.nets.folding import fold
 from windrow.nets.resnet import Layer, ResNet
-from windrow.nets.specs import from_spec
 
 _FOREACH: Any = torch
 """One kernel for all tensors, as PyTorch's own averages use it."""
@@ -31,16 +31,14 @@ class InferenceCopy:
             the learning rate is high.
     """
 
-    def __init__(self, net: ResNet, *, dtype: torch.dtype, average: float = 0.0) -> None:
+    def __init__(self, net: nn.Module, *, dtype: torch.dtype, average: float = 0.0) -> None:
         device = next(net.parameters()).device
         self._average = average
-        self.averaged: ResNet = net
+        self.averaged: nn.Module = net
         """What is best to save: the average, or the network itself."""
         if average:
-            self.averaged = from_spec(net.spec).to(device, memory_format=torch.channels_last).eval()
-            self.averaged.load_state_dict(net.state_dict())
-            self.averaged.requires_grad_(False)
-        self.folded: ResNet = cast("Any", fold(net)).to(device, dtype, memory_format=torch.channels_last)
+            self.averaged = copy_module(net).eval().requires_grad_(False)
+        self.folded: nn.Module = cast("Any", fold(net)).to(device, dtype, memory_format=torch.channels_last)
         """What is searched with."""
         new, kept = net.state_dict(), self.averaged.state_dict()
         self._new: list[Tensor] = [tensor for tensor in new.values() if tensor.is_floating_point()]
@@ -48,12 +46,12 @@ class InferenceCopy:
         modules = cast("Iterable[tuple[str, nn.Module]]", self.averaged.named_modules())
         layers = {name: layer for name, layer in modules if isinstance(layer, Layer)}
         self._layers = [(layer, cast("Layer", self.folded.get_submodule(name))) for name, layer in layers.items()]
-        theirs: dict[str, Tensor] = dict(self.folded.named_parameters())
+        theirs = self.folded.state_dict()
         inner = tuple(f"{name}." for name in layers)
         self._others: list[tuple[Tensor, Tensor]] = [
             (tensor, theirs[name])
-            for name, tensor in self.averaged.named_parameters()
-            if not name.startswith(inner) and name != "flat.weight"
+            for name, tensor in self.averaged.state_dict().items()
+            if not (inner and name.startswith((*inner, "flat.weight")))
         ]
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -88,7 +86,7 @@ class InferenceCopy:
 
     @torch.no_grad()
     def _fold(self) -> None:
-        """Batch norm goes into the layer before it, as `windrow.nets.fold` does on the host."""
+        """Batch norm goes into the layer before it, as `windrow.nets.fold` does on the host; the rest is copied."""
         for source, target in self._layers:
             norm, bias = source.norm, target.conv.bias
             assert norm is not None and norm.running_var is not None and norm.running_mean is not None
@@ -96,9 +94,10 @@ class InferenceCopy:
             scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
             target.conv.weight.copy_(source.conv.weight * _column(scale, source.conv.weight))
             bias.copy_(norm.bias - norm.running_mean * scale)
-            if source is self.averaged.stem and self.averaged.flat is not None and self.folded.flat is not None:
-                weight = self.averaged.flat.weight  # it is added before the stem's norm
-                self.folded.flat.weight.copy_(weight * _column(scale, weight))
+            net, copied = cast("ResNet", self.averaged), cast("ResNet", self.folded)  # only its layers are listed
+            if source is net.stem and net.flat is not None and copied.flat is not None:
+                # It is added before the stem's norm.
+                copied.flat.weight.copy_(net.flat.weight * _column(scale, net.flat.weight))
         for tensor, target in self._others:
             target.copy_(tensor)
 

@@ -34,6 +34,11 @@ def step_rng(seed: int, step: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.array([seed, step], np.uint64)))
 
 
+def as_targets(values: Tensor, targets: Tensor) -> Tensor:
+    """Values of a network in the shape of what they learn: those of one player may be [K, 1]."""
+    return values[:, 0] if values.shape == (*targets.shape, 1) else values
+
+
 class Learner:
     """Trains a network by AdamW on policy cross-entropy over the legal actions and squared error of the value.
 
@@ -132,7 +137,7 @@ class Learner:
                 answer: Any = self.net(**{name: self._tensor(part) for name, part in batch.observations.items()})
             else:
                 answer = self.net(self._tensor(batch.observations))
-        logits, values = answer[0].float(), answer[1].float()
+        logits, values = answer[0].float(), as_targets(answer[1].float(), value)
         if values.shape != value.shape:
             raise TrainingError(
                 f"the network gives values {tuple(values.shape)}, but the batch has targets {tuple(value.shape)}: a "

@@ -31,6 +31,8 @@ from windrow.errors import CheckpointError, ConfigError, GameError, TrainingErro
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
 from windrow.games.registry import make_game
+from windrow.nets.specs import own_network
+from windrow.play.specs import parse_networks
 from windrow.search.engines import engine_class, engines_that
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import STRATEGY_SECTIONS, TrainConfig
@@ -120,6 +122,7 @@ class TrainingRun:
         overrides: dict[str, Any] | None = None,
         *,
         game: CoreGame | None = None,
+        network: object = None,
         strategy: type[Strategy] | None = None,
     ) -> TrainingRun:
         """Go on with the run in `folder` from its latest checkpoint.
@@ -129,6 +132,8 @@ class TrainingRun:
             overrides: settings to change, such as `{"search.num_simulations": 32}`.
             game: what is played. A game that does not come with windrow must be given: code that a file names is not
                 imported.
+            network: the class of the network, or where it is, for a run with a network of your own; for the same
+                reason. Its arguments are the run's.
             strategy: as for `create`.
         """
         folder, overrides = Path(folder), overrides or {}
@@ -136,7 +141,7 @@ class TrainingRun:
             raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
         with ExitStack() as held:
             held.callback(RunLock(folder).release)
-            config, game = _read_settings(folder, overrides, game)
+            config, game = _read_settings(folder, overrides, game, network)
             kind = strategy or strategy_of(engine_class(config.search))
             _check_sections(kind, overrides)
             path = _find_checkpoint(folder)
@@ -145,7 +150,7 @@ class TrainingRun:
                 _write_config(folder, config)
             if path is None:
                 return cls(folder, made, Counters(), None, held)
-            training = load_training(path, game=game)
+            training = load_training(path, game=game, network=config.network)
             return cls(folder, made, Counters.restore(training.counters, path), training.learner_state, held)
 
     # --- Going on ---------------------------------------------------------------------------------------------
@@ -251,16 +256,19 @@ def _write_config(folder: Path, config: TrainConfig) -> None:
     replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
 
 
-def _read_settings(folder: Path, overrides: Mapping[str, Any], game: CoreGame | None) -> tuple[TrainConfig, CoreGame]:
+def _read_settings(
+    folder: Path, overrides: Mapping[str, Any], game: CoreGame | None, network: object
+) -> tuple[TrainConfig, CoreGame]:
     """The settings and the game of the run in `folder`, which a stranger may have made.
 
-    Nothing that its config.json names is imported or connected to: a game that does not come with windrow, its rules in
-    torch ops and a Ray cluster elsewhere have to be named by the caller too.
+    Nothing that its config.json names is imported or connected to: a game or a network that does not come with windrow,
+    the game's rules in torch ops and a Ray cluster elsewhere have to be named by the caller too.
 
     Args:
         folder: the run's.
         overrides: settings that the user changes.
         game: the game that the user named.
+        network: the network that the user named.
     """
     path = folder / "config.json"
     if (folder / _OLD_OPTIONS).exists():
@@ -271,10 +279,15 @@ def _read_settings(folder: Path, overrides: Mapping[str, Any], game: CoreGame | 
     config = TrainConfig.read(path, overrides)
     try:
         found = game_from_file(config.game, config.game_options, game)
-    except GameError as error:
+        own = own_network(config.network.to_dict(), parse_networks(network))
+    except (ConfigError, GameError) as error:
         raise ConfigError(f"{path} cannot be used: {error}") from error
     if game is not None:  # by the name that it has from here
         config = config.replace(game=game.name, game_options=dict(game.options))
+    if own is not None:
+        config = config.replace(network=own)
+    elif network is not None:
+        raise ConfigError(f"{path} says that this run trains {config.network.in_words()}: leave --network out")
     for name, value in config.search.options_for(EngineOptions).foreign_code().items():
         if (key := f"search.engine.{name}") not in overrides:
             raise ConfigError(

@@ -75,7 +75,7 @@ class Strategy(ABC):
     @property
     @abstractmethod
     def net(self) -> Any:
-        """The network to save, of `windrow.nets`."""
+        """The network to save, made by `windrow.nets.make_network`."""
 
     @abstractmethod
     def learner_state(self) -> Mapping[str, Any]:

@@ -33,7 +33,11 @@ _PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> bytes:
     """The bytes of such a file."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    plain: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        one = tensor.detach().cpu().contiguous()
+        is_tied = any(one.data_ptr() == other.data_ptr() for other in plain.values() if one.numel())
+        plain[name] = one.clone() if is_tied else one  # safetensors has no two names for one tensor
     data = safetensors.torch.save(plain, metadata={"windrow": to_json(description), "sha256": _BLANK})
     # Quotes inside the description are escaped, so this is the entry itself.
     place = data.index(_KEY + _BLANK.encode()) + len(_KEY)

@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from windrow.errors import TrainingError
-from windrow.nets.resnet import ResNet
 from windrow.tensor.play.replay import TensorReplay
-from windrow.train.learner import Learner, LearnerConfig
+from windrow.train.learner import Learner, LearnerConfig, as_targets
 
 _ILLEGAL = -1e9
 """Logit of an illegal action: finite, so that zero times its logarithm is zero."""
@@ -41,7 +40,7 @@ class TensorLearner(Learner):
 
     def __init__(
         self,
-        net: ResNet,
+        net: torch.nn.Module,
         config: LearnerConfig,
         replay: TensorReplay,
         *,
@@ -132,7 +131,7 @@ class TensorLearner(Learner):
                     answer: Any = self._model(**{name: _last(part) for name, part in cast("Any", shown).items()})
                 else:
                     answer = self._model(_last(shown))
-            logits, values = answer[0].float(), answer[1].float()
+            logits, values = answer[0].float(), as_targets(answer[1].float(), batch.value)
             log_policy = functional.log_softmax(logits.masked_fill(~batch.legal, _ILLEGAL), dim=-1)
             share = batch.weight / batch.weight.sum().clamp_min(1.0)
             policy_loss = -((batch.policy * log_policy).sum(-1) * share).sum()

@@ -133,7 +133,7 @@ def _is_shallow(value: Any, levels: int) -> bool:
 
 def _read_checkpoint(run: RunData) -> None:
     try:
-        from windrow.train.checkpoint import latest_checkpoint, load_model
+        from windrow.train.checkpoint import describe_model, latest_checkpoint
     except ModuleNotFoundError as error:
         run.notes.append(f"Checkpoints are not looked at, for {error.name} is not installed.")
         return
@@ -141,12 +141,12 @@ def _read_checkpoint(run: RunData) -> None:
         warnings.simplefilter("always")
         try:
             if run.game is not None and (path := latest_checkpoint(run.folder)) is not None:
-                model = load_model(path, game=run.game)
+                model = describe_model(path, game=run.game)
                 version, commit = model.metadata.get("windrow"), model.metadata.get("commit")
                 run.checkpoint = CheckpointFacts(
                     path=path.relative_to(run.folder).as_posix(),
                     version=f"{version} ({_shorten(str(commit))})" if commit else str(version),
-                    num_weights=sum(int(weights.numel()) for weights in model.net.parameters()),
+                    num_weights=model.num_weights,
                 )
         except Exception as error:  # whatever the files hold, the rest of the run can be shown
             run.notes.append(f"The newest checkpoint cannot be used: {error}")

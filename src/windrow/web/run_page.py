@@ -11,6 +11,7 @@ from typing import Any, cast
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame
 from windrow.games.registry import GAMES
+from windrow.nets.config import KINDS, describe_network
 from windrow.train.config import TrainConfig
 from windrow.web.limits import RequestError
 from windrow.web.pictures import draw
@@ -48,15 +49,17 @@ def _facts(run: RunData) -> dict[str, str]:
     checkpoint, name = run.checkpoint, str(run.settings.get("game"))
     weights = f", {checkpoint.num_weights:,} weights" if checkpoint else ""
     named = [] if run.game is None or run.game.name in GAMES else [run.game.name]
+    kind = str(network.get("kind", "resnet"))
+    own = [] if kind in KINDS else ["--network", kind]
     return {
         "game": repr(run.game) if run.game else name,
-        "network": f"ResNet {network.get('channels')}x{network.get('blocks')}{weights}" if network else "",
+        "network": f"{describe_network(network)}{weights}" if network else "",
         "search": f"{search.get('num_simulations')} simulations, {search.get('root')} root" if search else "",
         "games at once": str(selfplay.get("num_slots", "")),
         "checkpoint": checkpoint.path if checkpoint else "none yet",
         "trained by": f"windrow {checkpoint.version}" if checkpoint else "",
-        "go on": shlex.join(["windrow", "train", *named, "--resume", str(run.folder)]),
-        "play": shlex.join(["windrow", "play", name, str(run.folder)]) if checkpoint else "",
+        "go on": shlex.join(["windrow", "train", *named, "--resume", str(run.folder), *own]),
+        "play": shlex.join(["windrow", "play", name, str(run.folder), *own]) if checkpoint else "",
     }
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
+from windrow.nets.config import KINDS
 from windrow.train.config import TrainConfig
 from windrow.train.diagnosis import games, learning
 from windrow.train.diagnosis.evidence import Evidence, newest_games
@@ -72,7 +73,8 @@ def diagnose_run(folder: str | Path, *, game: CoreGame | None = None) -> list[Fi
     if game is not None:
         from windrow.train.checkpoint import latest_checkpoint, load_model
 
-        if (checkpoint := latest_checkpoint(folder)) is not None:
+        # A network of the user's own is not made: no code that a run's files name is imported.
+        if config.network.kind in KINDS and (checkpoint := latest_checkpoint(folder)) is not None:
             net = load_model(checkpoint, game=game).net
     return diagnose(Evidence(config, read_metrics(folder), True, newest_games(folder), game, net))
 

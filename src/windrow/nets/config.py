@@ -1,0 +1,176 @@
+"""The settings of a network: a built-in kind with its own settings, or a class of the user's with its arguments.
+
+In a TOML file that is the section `[network]`:
+
+    [network]                       [network]
+    kind = "mlp"                    kind = "mynet.py:Transformer"
+    width = 256                     layers = 3
+
+Nothing here imports PyTorch or the user's class; `windrow.nets.make_network` does, when the network is made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from windrow.errors import ConfigError
+from windrow.settings import Settings
+from windrow.spelling import explain_unknown
+
+FACTS = ("observation", "num_actions", "num_values", "seed")
+"""Arguments that windrow passes to a network's class; a class of the user's gets those that it has parameters for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class NetworkConfig(Settings):
+    """Which network is trained. The base of the settings of every kind."""
+
+    kind: str = ""
+    """A built-in kind (resnet, mlp, transformer), or where a class of your own is, such as `mynet.py:Transformer`."""
+
+    def arguments(self) -> dict[str, Any]:
+        """What the network's class is called with, beside what it is told of the game."""
+        return {name: value for name, value in self.to_dict().items() if name != "kind"}
+
+    def in_words(self) -> str:
+        """The network as people write it: `ResNet 64x5`, `mlp width=128 layers=3`."""
+        return describe_network(self.to_dict())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class ResNetConfig(NetworkConfig):
+    """Settings of `windrow.nets.ResNet`: a residual network, convolutional where the game shows a board."""
+
+    kind: str = "resnet"
+    """The kind's name."""
+    channels: int = 32
+    """Width of the trunk."""
+    blocks: int = 3
+    """Residual blocks of two layers each."""
+    policy_channels: int = 4
+    """Planes between trunk and policy head."""
+    value_channels: int = 2
+    """Planes between trunk and value head."""
+    value_hidden: int = 64
+    """Width of the value head's hidden layer."""
+
+    def __post_init__(self) -> None:
+        for name in self.setting_names()[1:]:
+            self._check_integer(name, 0 if name == "blocks" else 1, 1 << 16)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class MLPConfig(NetworkConfig):
+    """Settings of `windrow.nets.MLP`: fully connected layers, for games that show a row of numbers."""
+
+    kind: str = "mlp"
+    """The kind's name."""
+    width: int = 128
+    """Width of the hidden layers."""
+    layers: int = 3
+    """Hidden layers."""
+
+    def __post_init__(self) -> None:
+        for name in self.setting_names()[1:]:
+            self._check_integer(name, 1, 1 << 16)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class TransformerConfig(NetworkConfig):
+    """Settings of `windrow.nets.Transformer`: self-attention between the cells of a board."""
+
+    kind: str = "transformer"
+    """The kind's name."""
+    width: int = 64
+    """Width of a token; a multiple of `heads`."""
+    layers: int = 3
+    """Transformer blocks."""
+    heads: int = 4
+    """Attention heads."""
+
+    def __post_init__(self) -> None:
+        for name in self.setting_names()[1:]:
+            self._check_integer(name, 1, 1 << 16)
+        if self.width % self.heads:
+            raise ConfigError(f"width must be a multiple of heads={self.heads}, not {self.width}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class OwnNetwork(NetworkConfig):
+    """A class of the user's, which is imported only when the network is made."""
+
+    kind: str = ""
+    """Where the class is: `mynet.py:Transformer` or `package.nets:Transformer`."""
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments of the class."""
+    factory: Callable[..., Any] | None = None
+    """The class itself, if it was given in Python; it is not saved."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind, and the arguments beside it."""
+        return {"kind": self.kind, **self.settings}
+
+
+KINDS: dict[str, tuple[type[NetworkConfig], str]] = {
+    "resnet": (ResNetConfig, "windrow.nets.resnet:ResNet"),
+    "mlp": (MLPConfig, "windrow.nets.mlp:MLP"),
+    "transformer": (TransformerConfig, "windrow.nets.transformer:Transformer"),
+}
+"""The built-in kinds: their settings, and the import strings of their classes."""
+
+
+def as_network(network: object) -> NetworkConfig:
+    """The settings of a network from a table with its `kind` and settings, or from a class or a function.
+
+    Raises:
+        ConfigError: there is no such kind, or a setting that it does not have.
+    """
+    if isinstance(network, NetworkConfig):
+        return network
+    if callable(network):
+        network = {"kind": network}
+    if not isinstance(network, Mapping):
+        raise ConfigError(f"a network is a table of settings or a class, not {network!r:.100}")
+    settings = dict(cast("Mapping[str, Any]", network))
+    kind: Any = settings.pop("kind", "resnet")
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind][0](**settings)
+    factory = kind if callable(kind) else None
+    if factory is not None:
+        kind = _target_of(factory)
+    if not isinstance(kind, str) or not all(kind.rpartition(":")):
+        is_file = isinstance(kind, str) and kind.endswith(".py")
+        hint = f"Name the class in it too, such as {kind}:Net" if is_file else "Your own is named mynet.py:Net"
+        known = explain_unknown(f"{kind!s:.100}", KINDS, what="kinds")
+        raise ConfigError(f"there is no network {kind!r:.100}. {hint if is_file else f'{known} {hint}'}.")
+    for name in FACTS:
+        if name in settings:
+            raise ConfigError(f"{kind}: windrow itself sets {name}, by the game: leave it out")
+    return OwnNetwork(kind=kind, settings=settings, factory=factory)
+
+
+def describe_network(spec: Mapping[str, Any]) -> str:
+    """A network in a few words, from its settings or its description."""
+    kind = spec.get("kind", "resnet")
+    if kind == "resnet":
+        return f"ResNet {spec.get('channels')}x{spec.get('blocks')}"
+    settings = [f"{name}={value}" for name, value in spec.items() if name not in ("kind", *FACTS)]
+    return " ".join([f"{kind}", *settings])
+
+
+def spell_network(network: NetworkConfig) -> str:
+    """A network of the user's as `--network` takes it, with the text arguments, which have to be repeated."""
+    texts = [f"{name}={value}" for name, value in network.arguments().items() if isinstance(value, str)]
+    return f"{network.kind}:{','.join(texts)}" if texts else network.kind
+
+
+def _target_of(factory: Callable[..., Any]) -> str:
+    """Where a class is, as a command would name it."""
+    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", type(factory).__name__)
+    if module == "__main__" and (file := getattr(sys.modules[module], "__file__", None)):
+        return f"{Path(file).name}:{name}"
+    return f"{module}:{name}"
