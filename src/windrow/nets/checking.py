@@ -20,8 +20,6 @@ from windrow.games.python_game import as_core_game
 _NUM_ROWS = 6
 _TOLERANCE = 1e-3
 """Most that rounding may change an answer when the batch has another size."""
-_RANGE = 1.01
-"""Largest value allowed, as the search allows it."""
 
 
 def check_network(net: Any, game: Any, *, name: str = "") -> None:
@@ -116,7 +114,7 @@ def _check_numbers(logits: Tensor, values: Tensor, name: str) -> None:
     for what, tensor in (("logits", logits), ("values", values)):
         if not bool(torch.isfinite(tensor).all()):
             raise EvaluatorError(f"{name} gives {what} that are NaN or infinite with its first weights")
-    if float(values.abs().max()) > _RANGE:
+    if float(values.abs().max()) > 1:
         raise EvaluatorError(
             f"{name} gives a value of {float(values.abs().max()):.3g}: values are in [-1, 1], so end with torch.tanh"
         )

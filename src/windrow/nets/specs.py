@@ -22,6 +22,7 @@ from windrow.games.provenance import place_of
 from windrow.games.python_game import as_core_game
 from windrow.games.targets import import_target
 from windrow.nets.config import FACTS, KINDS, NetworkConfig, OwnNetwork, describe_network
+from windrow.spelling import explain_unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +93,8 @@ def from_spec(spec: Mapping[str, Any], *, factory: Callable[..., Any] | None = N
     is_own = factory is not None
     if factory is None:
         if not isinstance(kind, str) or kind not in KINDS:
-            raise ConfigError(f"unknown kind of network {kind!r:.100}: there are {', '.join(KINDS)}, and your own")
+            known = explain_unknown(f"{kind!s:.100}", KINDS, what="kinds")
+            raise ConfigError(f"unknown kind of network {kind!r:.100}. {known}")
         module, _, attribute = KINDS[kind][1].partition(":")
         factory = getattr(import_module(module), attribute)
     assert factory is not None
