@@ -35,53 +35,71 @@ class Good(nn.Module):
 
 
 class OneTensor(Good):
+    """Only the logits."""
+
     def forward(self, observations: Any) -> Any:
         return super().forward(observations)[0]
 
 
 class FewLogits(Good):
+    """An action has no logit."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits[:, :7], values
 
 
 class ValuePerPlayer(Good):
+    """Two values where the game needs one."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits, torch.stack([values, -values], 1)
 
 
 class Squeezed(Good):
+    """Loses the batch dimension with one row."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits, values.squeeze()
 
 
 class WithoutTanh(Good):
+    """Values outside [-1, 1]."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits, values * 50 + 2
 
 
 class RowsMixed(Good):
+    """Every row sees the whole batch."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits - observations.flatten(1).sum(0).sum(), values
 
 
 class NotANumber(Good):
+    """Logits that are infinite."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits / 0, values
 
 
 class Detached(Good):
+    """Its value cannot learn."""
+
     def forward(self, observations: Any) -> Any:
         logits, values = super().forward(observations)
         return logits, values.detach()
 
 
 class OtherInput(Good):
+    """Takes parts that the game does not have."""
+
     def forward(self, board: Any, hand: Any) -> Any:
         return super().forward(board)
 

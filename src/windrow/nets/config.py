@@ -124,17 +124,17 @@ KINDS: dict[str, tuple[type[NetworkConfig], str]] = {
 
 
 def as_network(network: object) -> NetworkConfig:
-    """The settings of a network from a table with its `kind` and settings, or from a class or a function.
+    """The settings of a network from its kind, a table with its `kind` and settings, or a class or a function.
 
     Raises:
         ConfigError: there is no such kind, or a setting that it does not have.
     """
     if isinstance(network, NetworkConfig):
         return network
-    if callable(network):
+    if isinstance(network, str) or callable(network):
         network = {"kind": network}
     if not isinstance(network, Mapping):
-        raise ConfigError(f"a network is a table of settings or a class, not {network!r:.100}")
+        raise ConfigError(f"a network is a kind, a table of settings or a class, not {network!r:.100}")
     settings = dict(cast("Mapping[str, Any]", network))
     kind: Any = settings.pop("kind", "resnet")
     if isinstance(kind, str) and kind in KINDS:
