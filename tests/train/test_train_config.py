@@ -127,7 +127,8 @@ def test_impossible_settings(settings: dict[str, Any], message: str):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        *(({section: "x"}, rf"\[{section}\] must be a table") for section in SECTIONS),
+        *(({section: "x"}, rf"\[{section}\] must be a table") for section in SECTIONS if section != "network"),
+        ({"network": "x"}, r"in \[network\]: there is no network 'x'. The kinds are resnet"),
         *(
             ({section: 3, f"{section}.seed": 1}, f"{section}.seed cannot be set: {section} is 3")
             for section in SECTIONS

@@ -125,7 +125,8 @@ def parse_network(network: object) -> NetworkConfig:
     for word in spec.words:
         size = _RESNET_SIZE.fullmatch(word) if spec.name == "resnet" else None
         if size is None:
-            raise ConfigError(f"a setting of a network is written name=value, such as mlp:width=256, not {word!r}")
+            example = "resnet:64x5 or resnet:channels=64" if spec.name == "resnet" else "mlp:width=256"
+            raise ConfigError(f"a setting of a network is written name=value, such as {example}, not {word!r}")
         settings |= {"channels": int(size[1]), "blocks": int(size[2])}
     return as_network({"kind": spec.name, **settings})
 
