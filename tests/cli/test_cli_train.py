@@ -45,7 +45,7 @@ def test_the_display_is_a_line_per_iteration() -> None:
     code, out, err = run("train", "tictactoe", "--iterations", "2", *SMALL)
     assert code == 0
     assert "windrow train --resume runs/tictactoe --iterations 4" in out
-    assert "windrow play tictactoe runs/tictactoe" in out
+    assert "windrow play tictactoe --checkpoint runs/tictactoe" in out
     lines = [line.split() for line in err.splitlines()]
     assert [line[0] for line in lines if line and line[0] in ("1", "2")] == ["1", "2"]
 
@@ -55,7 +55,7 @@ def test_a_run_that_is_at_its_end_says_so() -> None:
     code, out, err = run("train", "--resume", "small")
     assert code == 0
     assert "at its end; to go on: windrow train --resume small --iterations 2" in err
-    assert "windrow play connect4:rows=4,columns=4 small" in out
+    assert "windrow play connect4:rows=4,columns=4 --checkpoint small" in out
 
 
 def test_the_choice_of_a_backend_is_told_in_short() -> None:
@@ -78,21 +78,20 @@ def test_an_option_of_the_game_is_set() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (
-            ("--set", "min_positions=1000"),
-            r"\d+ recorded positions, and learning begins with 1,000.*--set min_positions=\d+",
-        ),
-        (("--set", "overlap=true"), "ended in its first iteration, and the games of one are.*Try --iterations 2$"),
+        (("--set", "min_positions=1000"), r"learning begins at 1,000.*Try --iterations 2 or --set min_positions=\d+"),
+        (("--set", "overlap=true"), "begins in the next one.*Try --iterations 2.$"),
         (("--batch-size", "4096"), "less than a batch of 4,096.*Try --iterations 2 or --batch-size [1-9]"),
         (("--set", "samples_per_position=0"), "samples_per_position is 0.*Try --set samples_per_position=4"),
     ],
 )
 def test_a_run_that_has_learned_nothing_says_so(more: tuple[str, ...], reason: str) -> None:
     code, out, err = run("train", "tictactoe", "--iterations", "1", "--run", "here", *SMALL, *more)
-    assert code == NOTHING_LEARNED and re.search(f"error: 0 learning steps: .*{reason}", " ".join(err.split()))
+    assert code == NOTHING_LEARNED and re.search(
+        f"error: No learning step was taken: .*{reason}", " ".join(err.split())
+    )
     assert "windrow train --resume here" in out and "windrow play" not in out
     code, out, err = run("train", "--resume", "here", "--json")
-    assert code == NOTHING_LEARNED and json.loads(out)["steps"] == 0 and "0 learning steps" in err
+    assert code == NOTHING_LEARNED and json.loads(out)["steps"] == 0 and err.count("No learning step") == 1
     again = ("--set", "min_positions=20", "--set", "samples_per_position=4", "--batch-size", "16")
     assert run_json("train", "--resume", "here", "--iterations", "3", *again)["steps"] > 0
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tempfile
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from windrow.cli.compiler import quiet_compiler
 from windrow.cli.options import ConfigOption, JsonOption, complete_game, examples, file_settings
 from windrow.cli.output import print_error, print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
-from windrow.cli.training_display import TrainingDisplay
+from windrow.cli.training_display import TrainingDisplay, describe_forecast
 from windrow.errors import ConfigError
 from windrow.games.registry import game_names, make_game
 from windrow.nets.config import KINDS, spell_network
@@ -102,6 +102,7 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as [cyan]search.c_puct=2[/cyan]."),
     ] = None,
     is_saved: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run.")] = True,
+    is_verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more before it begins.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a network by self-play: play, learn, save a checkpoint, again and again.
@@ -136,13 +137,14 @@ def train(
             if run is not None or resume is not None:
                 raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
-        training = _open(config, run, resume, overrides, network)
+        training, plan = _open(config, run, resume, overrides, network)
         stack.callback(training.close)
         if engine_class(training.config.search).capabilities.is_compiled:
             stack.enter_context(quiet_compiler())
         if training.is_over and not as_json:
             stderr().print(f"this run is at its end; to go on: {_more(training)}", markup=False)
-        with TrainingDisplay(training, is_quiet=as_json) as display:
+        header = [] if plan is None else plan.describe(is_verbose=is_verbose)
+        with TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose) as display:
             try:
                 for report in training.iterations(display.on_event):
                     display.on_iteration(report)
@@ -152,7 +154,7 @@ def train(
                 if not is_saved:
                     summary.pop("run")
                 if as_json:
-                    print_json(summary)
+                    print_json(summary if plan is None else {**summary, "forecast": asdict(plan.expected)})
                 else:
                     print_facts(describe(summary, training))
         if not summary["steps"]:
@@ -175,7 +177,8 @@ def _of_file(path: Path | None) -> dict[str, Any]:
 
 def _open(
     config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any], network: str | None
-) -> Any:
+) -> tuple[Any, _Plan | None]:
+    """The run, and of a new one with a time limit what to expect of it."""
     from windrow.train import TrainConfig, TrainingRun, config_for
 
     is_file = config is not None and config.endswith((".toml", ".json"))
@@ -185,14 +188,59 @@ def _open(
         if is_file:
             raise ConfigError(f"a run has its own config: leave {config} out, and change settings by flags or --set")
         game = None if config is None else parse_game(config)
-        return TrainingRun.resume(resume, overrides, game=game, network=network)
+        return TrainingRun.resume(resume, overrides, game=game, network=network), None
     assert config is not None
     if network is not None:
         overrides = {"network": parse_network(network).to_dict(), **overrides}
     made = TrainConfig.read(config, overrides) if is_file else config_for(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
         stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
-    return TrainingRun.create(run or free_folder(Path("runs") / _folder_name(made.game)), made)
+    plan = _plan(made, overrides, is_file=is_file)
+    made = made if plan is None else plan.config
+    return TrainingRun.create(run or free_folder(Path("runs") / _folder_name(made.game)), made), plan
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A config that fits into its time, what was changed for that, and what to expect of it."""
+
+    before: Any
+    config: Any
+    changes: dict[str, Any]
+    measured: Any
+    expected: Any
+    is_own: bool
+
+    def describe(self, *, is_verbose: bool) -> list[str]:
+        from windrow.train.fit import setting
+
+        lines = describe_forecast(self.expected, self.measured, self.config)
+        if self.changes and (is_verbose or not self.is_own):
+            changed = [f"{name} {setting(self.before, name)} -> {value}" for name, value in self.changes.items()]
+            lines.append("for this time: " + ", ".join(changed))
+        if is_verbose:
+            figures = {name: value for name, value in asdict(self.measured).items() if isinstance(value, float)}
+            lines.append("measured: " + ", ".join(f"{name} {value:.3g}" for name, value in figures.items()))
+        return lines
+
+
+def _plan(config: Any, overrides: dict[str, Any], *, is_file: bool) -> _Plan | None:
+    """Measure, and choose what the user has left open; None without a time limit, or if it cannot be measured here."""
+    if not config.time_limit_s:
+        return None
+    from windrow.train.config import TrainConfig, has_config, merge
+    from windrow.train.fit import choose, forecast, shorten
+    from windrow.train.measurement import can_measure, measure
+
+    if not can_measure(config):
+        return None
+    game = make_game(config.game, **config.game_options)
+    is_own = not is_file and not has_config(game)
+    with stderr().status("measuring the game, the network and this machine"):
+        measured = measure(game, config, seconds=min(max(config.time_limit_s / 30, 0.5), 2.5))
+    changes = {} if is_file else (choose if is_own else shorten)(measured, config, given=overrides)
+    made = TrainConfig.from_dict(merge(config.to_dict(), changes))
+    return _Plan(config, made, changes, measured, forecast(measured, made), is_own)
 
 
 def _folder_name(game: str) -> str:
@@ -263,39 +311,24 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
         facts["run"] = str(summary["run"])
         facts["go on"] = _more(training)
         if summary["steps"]:
-            kind = training.config.network.kind
-            own = "" if kind in KINDS else f" --network {spell_network(training.config.network)}"
-            facts["play"] = f"windrow play {_spell(training.game)} {summary['run']}{own}"
+            game, run, network = _spell(training.game), summary["run"], training.config.network
+            named = "" if training.game.name in game_names() else f" --game {game}"
+            own = "" if network.kind in KINDS else f" --network {spell_network(network)}"
+            facts["play"] = f"windrow play {game} --checkpoint {run}{own}"
+            facts["look"] = f"windrow watch {run}{named}"
+            facts["keep"] = f"windrow report {run}{named}"
     return facts
 
 
 def _explain_no_steps(training: Any) -> str:
-    """Why a run has learned nothing, and what to do about it."""
-    config, counters = training.config, training.counters
-    positions, batch_size = counters.positions, config.learner.batch_size
-    owed = positions * config.samples_per_position
-    more = [f"--iterations {2 * max(counters.iteration, 1)}"] if config.num_iterations is not None else []
-    if config.time_limit_s is not None:
-        # As long as ten times what it takes to record the positions that learning begins with.
-        factor = min(max(10 * config.min_positions / max(positions, 1), 2.0), 20.0)
-        more = [f"--time {math.ceil(factor * config.time_limit_s / 60)}m"]
-    if not counters.games:
-        reason = "not one game had ended when the run did"
-        slots, sims = config.selfplay.num_slots, config.search.num_simulations
-        more += [f"--slots {max(1, slots // 8)}", f"--sims {max(2, sims // 4)}"]
-    elif not owed:
-        reason, more = "samples_per_position is 0", ["--set samples_per_position=4"]
-    elif positions < config.min_positions:
-        reason = (
-            f"the run ended with {positions:,} recorded positions, and learning begins with {config.min_positions:,}"
-        )
-        more += [f"--set min_positions={max(1, positions // 2)}"]
-    elif owed < batch_size:
-        reason = (
-            f"{positions:,} recorded positions allow {owed:,.0f} samples (samples_per_position), less than a batch of "
-            f"{batch_size:,}"
-        )
-        more += [f"--batch-size {max(1, int(owed) // 8)}"]
-    else:
-        reason = "the run ended in its first iteration, and the games of one are learned from during the next"
-    return f"0 learning steps: {reason}.\nThe network is as it was at the beginning. Try {' or '.join(more)}"
+    """Why a run has learned nothing and what to do about it, in the words of the diagnosis."""
+    from windrow.train.diagnosis.evidence import Evidence
+    from windrow.train.diagnosis.learning import no_steps
+    from windrow.train.metrics import read_metrics
+
+    found = no_steps(Evidence(training.config, read_metrics(training.folder), True))
+    return (
+        "no learning step was taken: the run has no iterations"
+        if found is None
+        else f"{found.evidence}\n{found.remedy}"
+    )

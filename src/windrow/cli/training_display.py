@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from windrow.cli.output import stderr
+from windrow.train.progress import simulation_range
+
+if TYPE_CHECKING:
+    from windrow.train.config import TrainConfig
+    from windrow.train.fit import Forecast, Measurement
 
 _COLUMNS = (
-    ("iteration", "{:.0f}", "iter"),
-    ("games", "{:.0f}", "games"),
-    ("games_per_s", "{:.1f}", "games/s"),
-    ("nn_positions_per_s", "{:,.0f}", "positions/s"),
-    ("game_length", "{:.1f}", "length"),
-    ("loss", "{:.3f}", "loss"),
-    ("value_error", "{:.3f}", "value err"),
-    ("policy_entropy", "{:.3f}", "entropy"),
-    ("solved_policy", "{:.1%}", "solved"),
-    ("total_s", "{:.0f}", "seconds"),
+    ("iteration", "{:.0f}", "iter", 4),
+    ("games", "{:,.0f}", "games", 8),
+    ("games_per_s", "{:.1f}", "games/s", 7),
+    ("nn_positions_per_s", "{:,.0f}", "positions/s", 11),
+    ("game_length", "{:.1f}", "length", 6),
+    ("loss", "{:.3f}", "loss", 6),
+    ("value_error", "{:.3f}", "v.err", 5),
+    ("policy_entropy", "{:.3f}", "entropy", 7),
+    ("solved_policy", "{:.1%}", "solved", 6),
 )
+"""Metrics, how they are written, their titles and widths: 80 columns together with the time."""
 _LINES_PER_HEADER = 25
 _ABSENT = ("not installed: pip install", "finds no GPU")
 
@@ -29,8 +36,10 @@ _ABSENT = ("not installed: pip install", "finds no GPU")
 class TrainingDisplay:
     """Progress of a run on stderr; where that is no terminal, only the lines."""
 
-    def __init__(self, run: Any, *, is_quiet: bool = False) -> None:
-        self._run = run
+    def __init__(
+        self, run: Any, header: Sequence[str] = (), *, is_quiet: bool = False, is_verbose: bool = False
+    ) -> None:
+        self._run, self._header, self._is_verbose = run, header, is_verbose
         self._console = stderr()
         self._is_quiet = is_quiet
         self._num_lines = 0
@@ -39,7 +48,6 @@ class TrainingDisplay:
             BarColumn(),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
             console=self._console,
             transient=True,
             disable=is_quiet or not self._console.is_terminal,
@@ -55,15 +63,24 @@ class TrainingDisplay:
     def __enter__(self) -> TrainingDisplay:
         if not self._is_quiet:
             config, counters = self._run.config, self._run.counters
+            first, last = simulation_range(config)
+            budget = f"{first} to {last}" if first < last else f"{last}"
             self._console.print(
-                f"{self._run.game!r}, network {config.network.in_words()}, "
-                f"{config.search.num_simulations} simulations ({config.search.root} root), "
-                f"{config.selfplay.num_slots} games at once; run {self._run.folder}",
+                f"{self._run.game.name}: {config.network.in_words()} on {self._run.strategy.backend}, "
+                f"{budget} simulations, run {self._run.folder}",
                 markup=False,
             )
-            self._console.print(_in_short(self._run.strategy.choice), style="dim", markup=False)
             if counters.iteration:
                 self._console.print(f"goes on after iteration {counters.iteration}, {counters.games:,} games")
+            for line in self._header:
+                self._console.print(line, markup=False)
+            if self._is_verbose:
+                self._console.print(
+                    f"{self._run.game!r}, {config.search.root} root, {config.selfplay.num_slots} games at once, "
+                    f"{config.games_per_iteration} per iteration\n{_in_short(self._run.strategy.choice)}",
+                    style="dim",
+                    markup=False,
+                )
         self._progress.start()
         return self
 
@@ -77,7 +94,7 @@ class TrainingDisplay:
         done, total = numbers["done"], numbers["of"]
         note = f"{done:.0f}/{total:.0f} {kind}" + (f", loss {numbers['loss']:.3f}" if "loss" in numbers else "")
         self._progress.update(self._phases[kind], completed=min(done, total), total=total, note=note)
-        self._progress.update(self._whole, completed=self._done())
+        self._progress.update(self._whole, completed=self._done(), note=self._time_left())
 
     def _done(self) -> float:
         """Share of the run; within an iteration only the clock goes on."""
@@ -87,17 +104,33 @@ class TrainingDisplay:
 
     def on_iteration(self, report: Any) -> None:
         """An iteration has ended."""
-        self._progress.update(self._whole, completed=self._done(), note=f"iteration {report.iteration}")
+        self._progress.update(self._whole, completed=self._done(), note=self._time_left())
         if self._is_quiet:
             return
+        is_timed = self._time_left() != ""
         if self._num_lines % _LINES_PER_HEADER == 0:
-            self._console.print("  ".join(f"{title:>11}" for _, _, title in _COLUMNS), style="bold")
+            titles = [f"{title:>{width}}" for _, _, title, width in _COLUMNS]
+            self._console.print(" ".join([*titles, f"{'left' if is_timed else 'time':>7}"]), style="bold")
         self._num_lines += 1
         metrics = {"iteration": report.iteration, **report.metrics}
-        cells = [form.format(metrics[name]) if name in metrics else "-" for name, form, _ in _COLUMNS]
-        self._console.print("  ".join(f"{cell:>11}" for cell in cells))
+        cells = [
+            f"{form.format(metrics[name]) if name in metrics else '-':>{width}}" for name, form, _, width in _COLUMNS
+        ]
+        time = self._time_left().partition(" ")[0] if is_timed else clock(report.metrics["total_s"])
+        self._console.print(" ".join([*cells, f"{time:>7}"]))
         for found in report.findings:
+            if found.name == "no_steps" and self._run.is_over:
+                continue  # the command ends with it
             self._console.print(f"{found.evidence} {found.remedy}", style="yellow", markup=False)
+
+    def _time_left(self) -> str:
+        """Time until the run ends: exact where there is a time limit, else estimated from what the run has done."""
+        done, counters, config = self._done(), self._run.counters, self._run.config
+        if config.time_limit_s is not None:
+            return f"{clock(max(config.time_limit_s * (1 - done), 0.0))} left"
+        if config.num_iterations is not None and counters.total_s and done:
+            return f"{clock(counters.total_s * (1 / done - 1))} left"
+        return ""
 
     def finish(self) -> None:
         """Take the bars away before the summary."""
@@ -111,3 +144,37 @@ def _in_short(choice: str) -> str:
     if len(kept) < len(lines):
         kept.append(f"Left out: {len(lines) - len(kept)} that this machine has not; windrow info lists them.")
     return "\n".join(kept)
+
+
+def clock(seconds: float) -> str:
+    """`1:05` or `2:03:04`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def describe_forecast(expected: Forecast, measured: Measurement, config: TrainConfig) -> list[str]:
+    """Two lines: what to expect of a run, and what takes the most time."""
+    lines = [
+        f"forecast: {expected.iterations} iterations, {_short(expected.games)} games, {_short(expected.positions)} "
+        f"positions; learning begins at {clock(expected.learning_begins_s)}"
+    ]
+    share = expected.rules_share
+    if measured.is_endless:
+        lines.append("random games do not end: if the network's do not either, --set selfplay.max_plies=500")
+    elif expected.learning_begins_s > 0.2 * (config.time_limit_s or math.inf):
+        lines.append(f"this is short for the game: give it --time {math.ceil(expected.learning_begins_s / 3)}m")
+    elif share >= 0.5 and measured.is_python:
+        lines.append(f"the rules in Python take {share:.0%} of self-play: compile them, docs/your-own-game.md")
+    elif share >= 0.5:
+        lines.append(f"rules and trees take {share:.0%} of self-play, the network the rest")
+    else:
+        lines.append(f"the network takes {1 - share:.0%} of self-play: fewer --channels are faster")
+    return lines
+
+
+def _short(count: float) -> str:
+    """`950`, `7,660`, `308k`, `2.5M`."""
+    if count < 1e4:
+        return f"{count:,.0f}"
+    return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.1f}M"

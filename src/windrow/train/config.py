@@ -211,6 +211,11 @@ def shipped_config(game: str) -> Path:
     return known[game]
 
 
+def has_config(game: CoreGame) -> bool:
+    """Whether windrow brings a config along for a game."""
+    return game.name in _shipped()
+
+
 def _shipped(special: str = "") -> dict[str, Path]:
     """The shipped configs by game: those for all strategies, or those in the folder of one."""
     folder = Path(__file__).parent / "configs" / special

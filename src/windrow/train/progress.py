@@ -12,7 +12,7 @@ from windrow.errors import CheckpointError
 if TYPE_CHECKING:
     from windrow.train.config import TrainConfig
 
-_FULL_SIMULATIONS_AT = 0.7
+FULL_SIMULATIONS_AT = 0.7
 """Share of a run after which `early_simulations` have risen to the whole budget."""
 ITERATION_SHARE = 0.05
 """Longest iteration, as a share of the run's time limit: a short run has about twenty iterations too, and learns from
@@ -135,8 +135,13 @@ class Progress:
     def num_simulations(self) -> float:
         """Simulations of a full search that are due now: from `early_simulations` on they rise evenly."""
         config = self._config
-        last = config.search.num_simulations or 0
-        first = min(config.early_simulations or last, last)
+        first, last = simulation_range(config)
         # An iteration's own number is not known to the clock: it counts as begun.
         begun = max(self.share - (1.0 / config.num_iterations if config.num_iterations else 0.0), 0.0)
-        return first + (last - first) * min(begun / _FULL_SIMULATIONS_AT, 1.0)
+        return first + (last - first) * min(begun / FULL_SIMULATIONS_AT, 1.0)
+
+
+def simulation_range(config: TrainConfig) -> tuple[int, int]:
+    """Simulations of a full search at the beginning of a run and at its end."""
+    last = config.search.num_simulations or 0
+    return min(config.early_simulations or last, last), last

@@ -7,6 +7,7 @@ healthy runs are from the shipped configs and from Hex with the standard setting
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -55,21 +56,33 @@ def no_steps(run: Evidence) -> Finding | None:
     is_late = len(run.metrics) >= _PATIENCE_ITERATIONS if done is None else done >= _PATIENCE
     if not run.is_over and not is_late:
         return None
-    positions = last.get("positions", 0.0)
+    games, positions, batch_size = last.get("games", 0.0), last.get("positions", 0.0), config.learner.batch_size
     samples = positions * config.samples_per_position
-    if positions < config.min_positions:
+    remedies: list[str] = []
+    if config.num_iterations is not None:
+        remedies.append(f"--iterations {2 * len(run.metrics)}")
+    if config.time_limit_s is not None:
+        # Ten times as long as it takes to record the positions that learning begins with.
+        factor = min(max(10 * config.min_positions / max(positions, 1.0), 2.0), 20.0)
+        remedies = [f"--time {math.ceil(factor * config.time_limit_s / 60)}m"]
+    if not games:
+        reason = "not one game had ended"
+        remedies.append(f"--slots {max(1, config.selfplay.num_slots // 8)}")
+        remedies.append(f"--sims {max(2, (config.search.num_simulations or 0) // 4)}")
+    elif not samples:
+        reason, remedies = "samples_per_position is 0", ["--set samples_per_position=4"]
+    elif positions < config.min_positions:
         reason = f"learning begins at {config.min_positions:,} recorded positions (min_positions)"
-        remedy = "Give the run more time, lower min_positions, or lower search.num_simulations for quicker games"
-    elif samples < config.learner.batch_size:
-        reason = f"they allow {samples:,.0f} samples, less than a batch of {config.learner.batch_size:,}"
-        remedy = "Lower learner.batch_size or raise samples_per_position"
+        remedies.append(f"--set min_positions={max(1, int(positions) // 2)}")
+    elif samples < batch_size:
+        reason = f"they allow {samples:,.0f} samples (samples_per_position), less than a batch of {batch_size:,}"
+        remedies.append(f"--batch-size {max(1, int(samples) // 8)}")
     else:
-        reason = "learning begins in the next iteration"
-        remedy = "Give the run more time or iterations"
+        reason = "learning from the games of an iteration begins in the next one"
     return Finding(
         "no_steps",
-        f"No learning step was taken: {last.get('games', 0):,.0f} games gave {positions:,.0f} positions, and {reason}.",
-        f"{remedy}.",
+        f"No learning step was taken: {games:,.0f} games gave {positions:,.0f} positions, and {reason}.",
+        f"Try {' or '.join(remedies)}." if remedies else "Let the run go on.",
     )
 
 
