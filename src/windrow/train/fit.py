@@ -6,8 +6,8 @@
     forecast(measured, config)             iterations, games, positions, when learning begins
 
 All three are plain arithmetic on the numbers of a `Measurement`. The standard settings are proven for one to ten
-million simulations in a run: Hex in Python, one to five minutes on two cores. `choose` keeps each of them while it fits, and
-departs from it in proportion to how far a run is outside of that range.
+million simulations in a run: Hex in Python, one to five minutes on two cores. `choose` keeps each of them while it
+fits, and departs from it in proportion to how far a run is outside of that range.
 """
 
 from __future__ import annotations
