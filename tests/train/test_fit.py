@@ -11,7 +11,7 @@ import pytest
 from windrow import make_game
 from windrow.train import TrainConfig, config_for
 from windrow.train.config import merge
-from windrow.train.fit import Measurement, choose, forecast, shorten
+from windrow.train.fit import Measurement, choose, forecast, network_size, shorten
 from windrow.train.measurement import can_measure, measure
 from windrow.train.progress import ITERATION_SHARE
 
@@ -98,14 +98,14 @@ def test_a_shipped_config_fits_into_a_minute(name: str):
     measured = replace(HEX, plies=60.0, rules_s=2e-6, network=(32, 3))
     shorter = TrainConfig.from_dict(merge(config.to_dict(), shorten(measured, config)))
     expected = forecast(measured, shorter)
-    assert expected.learning_begins_s <= 6 and expected.iterations >= 18
+    assert expected.learning_begins_s <= 6 and expected.iterations >= 20
     assert shorter.games_per_iteration <= config.games_per_iteration
     assert shorten(measured, config.replace(time_limit_s=86400.0)) == {}
 
 
 def test_the_forecast_in_numbers():
     """A game of 10 moves with 2 simulations, a millisecond each: 50 games a second. Learning takes half as long."""
-    measured = replace(HEX, plies=12.5, rules_s=1e-3, row_s=0.0, overhead_rows=0.0, sample_s=2.5e-4)
+    measured = replace(HEX, plies=10 / 0.65, rules_s=1e-3, row_s=0.0, overhead_rows=0.0, sample_s=2.5e-4)
     config = TrainConfig(
         time_limit_s=1000.0,
         games_per_iteration=500,
@@ -146,3 +146,12 @@ def test_a_game_is_measured(name: str, options: dict[str, Any], plies: tuple[flo
 
 def test_what_plays_elsewhere_is_not_measured():
     assert not can_measure(config_for(make_game("connect4"), {"search.engine": "ray"}))
+
+
+@pytest.mark.parametrize("network", ["mlp:width=64", "transformer", "resnet:16x2"])
+def test_a_network_that_the_user_has_chosen_stays(network: str):
+    config = TrainConfig(time_limit_s=7 * 86400.0, network=network)  # pyright: ignore[reportArgumentType]
+    measured = replace(HEX, network=network_size(config))
+    assert measured.cost_of(config) == 1.0
+    changes = choose(measured, config, given={"network": network})
+    assert not any(name.startswith("network") for name in changes)

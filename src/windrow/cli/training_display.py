@@ -157,7 +157,7 @@ def describe_forecast(expected: Forecast, measured: Measurement, config: TrainCo
     """Two lines: what to expect of a run, and what takes the most time."""
     lines = [
         f"forecast: {expected.iterations} iterations, {_short(expected.games)} games, {_short(expected.positions)} "
-        f"positions; learning begins at {clock(expected.learning_begins_s)}"
+        f"positions, learning from {clock(expected.learning_begins_s)}"
     ]
     share = expected.rules_share
     if measured.is_endless:
@@ -165,11 +165,11 @@ def describe_forecast(expected: Forecast, measured: Measurement, config: TrainCo
     elif expected.learning_begins_s > 0.2 * (config.time_limit_s or math.inf):
         lines.append(f"this is short for the game: give it --time {math.ceil(expected.learning_begins_s / 3)}m")
     elif share >= 0.5 and measured.is_python:
-        lines.append(f"the rules in Python take {share:.0%} of self-play: compile them, docs/your-own-game.md")
+        lines.append(f"Python rules and tree search take {share:.0%} of self-play; compiled rules are faster")
     elif share >= 0.5:
-        lines.append(f"rules and trees take {share:.0%} of self-play, the network the rest")
+        lines.append(f"rules and tree search take {share:.0%} of self-play, the network the rest")
     else:
-        lines.append(f"the network takes {1 - share:.0%} of self-play: fewer --channels are faster")
+        lines.append(f"the network takes {1 - share:.0%} of self-play: a smaller one is faster")
     return lines
 
 

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from windrow.nets.config import ResNetConfig
 from windrow.train.config import TrainConfig, merge
 from windrow.train.progress import FULL_SIMULATIONS_AT, ITERATION_SHARE, simulation_range
 
@@ -34,12 +35,15 @@ _MAX_STEPS = 12_000
 """Learning steps up to which the standard learning rate is right; it falls with the root of their number."""
 _FEW_POSITIONS = 50_000
 """Positions of a run below which each is learned from more often than usual."""
+_MIN_ITERATIONS = 20
+"""Iterations that a run with a shipped config should have."""
 _MAX_ITERATIONS = 400
 """Iterations beyond which more of them only cost time for checkpoints."""
 _REPLAY_BYTES = 1 << 30
 """Memory that the replay may take."""
-_LENGTH = 0.8
-"""Length of a game in training, relative to a random one: 0.65 in Hex, 0.9 in Othello, 1.1 in Connect-4."""
+_LENGTH = 0.65
+"""Length of a game in training, relative to a random one. Games get shorter as play improves: in a minute of Hex from
+0.8 to 0.45, on average 0.6. For other games this is a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ class Measurement:
     move_s: float
     """Seconds that the rules take for one move of a random game."""
     rules_s: float
-    """Seconds of one simulation outside the network: the rules and the tree."""
+    """Seconds of one simulation outside the network: the rules and the tree search together."""
     row_s: float
     """Seconds of the network for one more row in a batch."""
     overhead_rows: float
@@ -62,8 +66,8 @@ class Measurement:
     """Seconds of the learner for one position."""
     position_bytes: int
     """Memory of one position in the replay."""
-    network: tuple[int, int]
-    """Channels and blocks of the network that was measured."""
+    network: tuple[int, int] | None
+    """Channels and blocks of the network that was measured; None if it is no `ResNet`."""
     is_python: bool = False
     """Whether the rules are in Python."""
     is_flat: bool = False
@@ -72,11 +76,11 @@ class Measurement:
     """Whether a random game was broken off, because it did not end."""
 
     def cost_of(self, config: TrainConfig) -> float:
-        """Cost of the network of `config`, relative to the measured one."""
-        products = [
-            channels**2 * (blocks + 0.5)
-            for channels, blocks in ((config.network.channels, config.network.blocks), self.network)
-        ]
+        """Cost of the network of `config`, relative to the measured one; of other kinds than `ResNet` it is 1."""
+        size = network_size(config)
+        if size is None or self.network is None:
+            return 1.0
+        products = [channels**2 * (blocks + 0.5) for channels, blocks in (size, self.network)]
         return (products[0] / products[1]) ** 0.85  # larger layers are computed somewhat faster per product
 
     def simulation_s(self, num_slots: int, cost: float = 1.0) -> float:
@@ -95,7 +99,7 @@ class Forecast:
     learning_begins_s: float
     """Seconds until the first learning step."""
     rules_share: float
-    """Share of self-play's time outside the network."""
+    """Share of self-play's time outside the network: the rules and the tree search."""
 
 
 def forecast(measured: Measurement, config: TrainConfig) -> Forecast:
@@ -133,10 +137,11 @@ def choose(measured: Measurement, config: TrainConfig, *, given: Collection[str]
         given: the names of the user's settings, which stay.
     """
     draft, time_s = _Draft(config, given), config.time_limit_s or 0.0
-    if not any(name.startswith("network.") for name in given):
+    resnet = config.network
+    if isinstance(resnet, ResNetConfig) and not any(name.partition(".")[0] == "network" for name in given):
         networks = FLAT_NETWORKS if measured.is_flat else BOARD_NETWORKS
         for (channels, blocks), needed in zip(networks, _BUDGETS_TO_GROW, strict=True):
-            larger = config.replace(network=config.network.replace(channels=channels, blocks=blocks))
+            larger = config.replace(network=resnet.replace(channels=channels, blocks=blocks))
             if time_s / measured.simulation_s(config.selfplay.num_slots, measured.cost_of(larger)) >= needed:
                 draft.set("network.channels", channels)
                 draft.set("network.blocks", blocks)
@@ -155,12 +160,10 @@ def choose(measured: Measurement, config: TrainConfig, *, given: Collection[str]
     more = min(max(math.sqrt(_FEW_POSITIONS / positions), 1.0), 2.5)
     draft.set("samples_per_position", round(more * config.samples_per_position, 1))
     samples = draft.samples(measured, positions)
-    batch_size = config.learner.batch_size
-    if samples < batch_size * _MIN_STEPS:
-        draft.set("learner.batch_size", _power_of_two(samples / _MIN_STEPS, min(32, batch_size), batch_size))
+    rate = config.learner.learning_rate * _set_batch_size(draft, samples)
     steps = max(samples / draft.config.learner.batch_size, 1.0)
-    rate = config.learner.learning_rate * math.sqrt(draft.config.learner.batch_size / batch_size)
-    rate *= config.network.channels / draft.config.network.channels * min(1.0, math.sqrt(_MAX_STEPS / steps))
+    before, after = network_size(config), network_size(draft.config)
+    rate *= (before[0] / after[0] if before and after else 1.0) * min(1.0, math.sqrt(_MAX_STEPS / steps))
     draft.set("learner.learning_rate", float(f"{rate:.2g}"))
     draft.set("learner.warmup_steps", min(config.learner.warmup_steps, int(steps / 20)))
     fitting = max(_REPLAY_BYTES // measured.position_bytes, 1000)
@@ -177,14 +180,46 @@ def choose(measured: Measurement, config: TrainConfig, *, given: Collection[str]
 def shorten(measured: Measurement, config: TrainConfig, *, given: Collection[str] = ()) -> dict[str, Any]:
     """What to change in a config so that its iterations fit into its time limit; as `choose` gives it.
 
-    Games at once, games per iteration and `min_positions` become fewer; nothing becomes more.
+    Games at once, games per iteration and `min_positions` become fewer. If learning still begins too late, there are
+    fewer simulations; if there are few learning steps, batches are smaller. Nothing becomes more.
     """
     draft, time_s = _Draft(config, given), config.time_limit_s or 0.0
-    draft.set("selfplay.num_slots", _slots_that_fit(measured, config))
-    games = _games_that_fit(measured, draft.config, ITERATION_SHARE * time_s)
-    draft.set("games_per_iteration", min(config.games_per_iteration, games))
-    _set_min_positions(draft, forecast(measured, draft.config).positions)
+    usual = config.search.num_simulations or 0
+    for simulations in (usual, *(step for step in (128, 96, 64, 48, 32, 24, 16, 12, 8) if step < usual)):
+        draft.set("search.num_simulations", simulations)
+        draft.set("selfplay.fast_simulations", min(config.selfplay.fast_simulations, max(simulations // 4, 4)))
+        if simulations == usual:
+            draft.set("selfplay.fast_simulations", config.selfplay.fast_simulations)
+        draft.set("selfplay.num_slots", config.selfplay.num_slots)
+        draft.set("selfplay.num_slots", _slots_that_fit(measured, draft.config))
+        games = _games_that_fit(measured, draft.config, 0.9 * ITERATION_SHARE * time_s)
+        draft.set("games_per_iteration", min(config.games_per_iteration, games))
+        draft.set("min_positions", config.min_positions)
+        expected = forecast(measured, draft.config)
+        _set_min_positions(draft, expected.positions)
+        expected = forecast(measured, draft.config)
+        if expected.learning_begins_s <= 2 * ITERATION_SHARE * time_s and expected.iterations >= _MIN_ITERATIONS:
+            break
+    samples = draft.samples(measured, max(forecast(measured, draft.config).positions, 1))
+    rate = config.learner.learning_rate * _set_batch_size(draft, samples)
+    draft.set("learner.learning_rate", float(f"{rate:.2g}"))
+    steps = samples / draft.config.learner.batch_size
+    draft.set("learner.warmup_steps", min(config.learner.warmup_steps, int(steps / 20)))
     return draft.changed
+
+
+def _set_batch_size(draft: _Draft, samples: float) -> float:
+    """Smaller batches where so many samples make few steps; returns the factor of the learning rate."""
+    usual = draft.config.learner.batch_size
+    if samples < usual * _MIN_STEPS:
+        draft.set("learner.batch_size", _power_of_two(samples / _MIN_STEPS, min(32, usual), usual))
+    return math.sqrt(draft.config.learner.batch_size / usual)
+
+
+def network_size(config: TrainConfig) -> tuple[int, int] | None:
+    """Channels and blocks of a `ResNet`; None for other kinds of networks."""
+    network = config.network
+    return (network.channels, network.blocks) if isinstance(network, ResNetConfig) else None
 
 
 def _set_min_positions(draft: _Draft, positions: int) -> None:

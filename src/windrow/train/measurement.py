@@ -23,7 +23,7 @@ from windrow.games.python_game import PythonGame
 from windrow.search.engines import engine_class
 from windrow.train.background import Background
 from windrow.train.config import TrainConfig
-from windrow.train.fit import Measurement
+from windrow.train.fit import Measurement, network_size
 from windrow.train.host import HostTraining
 from windrow.train.learner import step_rng
 from windrow.train.progress import Counters, Progress, simulation_range
@@ -86,7 +86,7 @@ def measure(game: CoreGame, config: TrainConfig, *, seconds: float = 3.0) -> Mea
         overhead_rows=overhead_rows,
         sample_s=sample_s,
         position_bytes=position_bytes + (_OBJECT_BYTES if is_python else 0),
-        network=(config.network.channels, config.network.blocks),
+        network=network_size(config),
         is_python=is_python,
         is_flat=is_flat,
         is_endless=any(len(record) >= _MAX_PLIES for record in records),
