@@ -118,6 +118,8 @@ class TrainingDisplay:
         ]
         time = self._time_left().partition(" ")[0] if is_timed else clock(report.metrics["total_s"])
         self._console.print(" ".join([*cells, f"{time:>7}"]))
+        if report.rating is not None:
+            self._console.print(str(report.rating), style="green", markup=False)
         for found in report.findings:
             if found.name == "no_steps" and self._run.is_over:
                 continue  # the command ends with it

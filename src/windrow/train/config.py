@@ -32,6 +32,7 @@ from windrow.train.device_config import DeviceConfig
 from windrow.train.learner_config import LearnerConfig
 from windrow.train.selfplay_config import SelfPlayConfig
 from windrow.train.strategy import strategy_of
+from windrow.train.strength_config import StrengthConfig
 
 STRATEGY_SECTIONS = ("device",)
 """Sections that not every training strategy reads."""
@@ -103,7 +104,7 @@ class TrainConfig(Settings):
     keep_games: bool = False
     """Keep the records of games that the replay has forgotten."""
     evaluate_every: int = 1
-    """Iterations from one quick test of strength to the next, where the game has one; 0 for none."""
+    """Iterations from one test on solved positions to the next, where the game has them; 0 for none."""
 
     network: NetworkConfig = field(default_factory=ResNetConfig)
     """Which network learns: its `kind`, and the settings of that kind. A string such as `"mlp:width=256"` or
@@ -116,6 +117,8 @@ class TrainConfig(Settings):
     """What is remembered of them."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """How the network learns from that."""
+    strength: StrengthConfig = field(default_factory=StrengthConfig)
+    """How the run rates its checkpoints."""
     device: DeviceConfig = field(default_factory=DeviceConfig)
     """How training on a device is done; the other ways of training do not read it."""
 
@@ -266,6 +269,7 @@ def _sections() -> dict[str, type[Settings]]:
         "selfplay": SelfPlayConfig,
         "replay": ReplayConfig,
         "learner": LearnerConfig,
+        "strength": StrengthConfig,
         "device": DeviceConfig,
     }
 

@@ -37,6 +37,8 @@ class Counters:
     next_game: int = 0
     selfplay_s: float = 0.0
     learn_s: float = 0.0
+    strength_s: float = 0.0
+    """Seconds of rating games."""
     total_s: float = 0.0
     resign_margins: list[float] = field(default_factory=list[float])
 
@@ -69,6 +71,7 @@ class Counters:
             "nn_positions_per_s": self.nn_positions / playing_s,
             "selfplay_s": self.selfplay_s,
             "learn_s": self.learn_s,
+            "strength_s": self.strength_s,
             "total_s": self.total_s,
         }
 

@@ -10,6 +10,7 @@ The folder holds
     games/000001.games ...   the games of each iteration, written as they finish; not of a run on a device
     checkpoints/000001/ ...  weights, optimizer and counters after an iteration
     metrics.jsonl    one line per iteration
+    strength/        rating games and the ratings of checkpoints
     findings.jsonl   what the diagnosis found wrong, if anything
     tensorboard/     the same for TensorBoard
     run.lock         names the process that trains here; a second one is refused
@@ -40,6 +41,8 @@ from windrow.train.diagnosis import Diagnosis, Finding
 from windrow.train.disk import explain_write, replace_file
 from windrow.train.metrics import MetricsLog
 from windrow.train.progress import Counters, Progress
+from windrow.train.rating_games import RunRatings
+from windrow.train.rating_log import CheckpointRating
 from windrow.train.run_lock import RunLock
 from windrow.train.strategy import Event, Strategy, strategy_of
 
@@ -59,6 +62,8 @@ class IterationReport:
     """The folder of the checkpoint that was saved, if one was."""
     findings: tuple[Finding, ...] = ()
     """What the diagnosis found wrong after it and had not said before."""
+    rating: CheckpointRating | None = None
+    """The latest rating of a checkpoint, if rating games gave one after this iteration."""
 
 
 class TrainingRun:
@@ -76,6 +81,7 @@ class TrainingRun:
         self,
         folder: Path,
         strategy: Strategy,
+        ratings: RunRatings,
         counters: Counters,
         learner_state: Mapping[str, Any] | None,
         held: ExitStack,
@@ -83,8 +89,11 @@ class TrainingRun:
         self.folder, self.config, self.game, self.counters = folder, strategy.config, strategy.game, counters
         self.strategy: Any = strategy
         self._progress = Progress(self.config, counters)
+        self._ratings = ratings
+        held.callback(ratings.close)
         held.callback(strategy.close)
         strategy.open(folder, self._progress, learner_state)
+        ratings.open(folder, self._progress)
         self.metrics = MetricsLog(folder, first_iteration=counters.iteration + 1)
         self._diagnosis = Diagnosis(folder, self.config, self.game, first_iteration=counters.iteration + 1)
         self._last: dict[str, float] = {}
@@ -105,7 +114,8 @@ class TrainingRun:
         folder = Path(folder)
         kind = strategy or strategy_of(engine_class(config.search))
         _check_sections(kind, _changed_options(config))
-        made = kind(make_game(config.game, **config.game_options), config)  # before anything is written
+        game = make_game(config.game, **config.game_options)
+        made, ratings = kind(game, config), RunRatings(game, config)  # before anything is written
         with ExitStack() as held:
             held.callback(RunLock.for_new_run(folder).release)
             try:
@@ -113,7 +123,7 @@ class TrainingRun:
             except OSError as error:
                 raise explain_write(folder, error) from error
             _write_config(folder, config)
-            return cls(folder, made, Counters(), None, held)
+            return cls(folder, made, ratings, Counters(), None, held)
 
     @classmethod
     def resume(
@@ -145,13 +155,14 @@ class TrainingRun:
             kind = strategy or strategy_of(engine_class(config.search))
             _check_sections(kind, overrides)
             path = _find_checkpoint(folder)
-            made = kind(game, config)
+            made, ratings = kind(game, config), RunRatings(game, config)
             if overrides:
                 _write_config(folder, config)
             if path is None:
-                return cls(folder, made, Counters(), None, held)
+                return cls(folder, made, ratings, Counters(), None, held)
             training = load_training(path, game=game, network=config.network)
-            return cls(folder, made, Counters.restore(training.counters, path), training.learner_state, held)
+            counters = Counters.restore(training.counters, path)
+            return cls(folder, made, ratings, counters, training.learner_state, held)
 
     # --- Going on ---------------------------------------------------------------------------------------------
 
@@ -210,7 +221,10 @@ class TrainingRun:
         if config.evaluate_every and counters.iteration % config.evaluate_every == 0:
             metrics |= strategy.measure_strength()
         self._progress.update()
-        metrics |= {"total_s": counters.total_s}
+        rating = self._ratings.measure(self.net, is_last=self.is_over, is_wanted=lambda: not self._stop_requested)
+        self._progress.update()
+        metrics |= {} if rating is None else rating.metrics()
+        metrics |= {"strength_share": counters.strength_s / counters.total_s, "total_s": counters.total_s}
         metrics |= {name: getattr(counters, name) for name in ("games", "positions", "steps")}
         # Before the checkpoint: a line too many is dropped by a resume, one that is missing stays so.
         self.metrics.write(counters.iteration, metrics)
@@ -218,7 +232,8 @@ class TrainingRun:
         is_last = self.is_over or self._stop_requested
         is_saved = counters.iteration % config.checkpoint_every == 0 or is_last
         findings = self._diagnosis.look(counters.iteration, metrics, self.net, is_over=is_last)
-        return IterationReport(counters.iteration, metrics, self.save(metrics) if is_saved else None, tuple(findings))
+        saved = self.save(metrics) if is_saved else None
+        return IterationReport(counters.iteration, metrics, saved, tuple(findings), rating)
 
     def save(self, metrics: Mapping[str, float] | None = None) -> Path:
         """Write a checkpoint now, with these metrics or the latest of each; returns its folder."""
@@ -244,7 +259,7 @@ class TrainingRun:
             "game": self.game.name,
             **self.counters.summary(),
             "backend": self.strategy.backend,
-            **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy")},
+            **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy", "elo")},
         }
 
     def close(self) -> None:
