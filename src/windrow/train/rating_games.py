@@ -28,6 +28,7 @@ from typing import Any
 import torch
 
 from windrow.config import SearchConfig
+from windrow.cores import num_cores
 from windrow.evaluators.torch import TorchEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.nets import fold
@@ -36,7 +37,6 @@ from windrow.play.players import Player, SearchPlayer, make_player
 from windrow.play.ratings import RatedGame, Ratings
 from windrow.play.seating import SeatedGame, Table
 from windrow.play.tournament import rotations
-from windrow.train.background import share_threads
 from windrow.train.config import TrainConfig
 from windrow.train.progress import Progress
 from windrow.train.rating_log import CheckpointRating, RatingLog, checkpoint_name, iteration_of, rated_iterations
@@ -87,7 +87,7 @@ class RunRatings:
         self._subject: _Subject | None = None
         self._round: _Round | None = None
         self._step_s = _FIRST_S  # expected time of a step, from those before
-        self._num_threads = min(share_threads(config.num_threads, overlap=True)[0], _MAX_THREADS)
+        self._num_threads = min(config.num_threads or max(num_cores() // 2, 1), _MAX_THREADS)
         self._costs: dict[str, float] = {}  # seconds that one more game costs a player; all networks count as one
         try:
             for spec in self._strength.opponents if self.is_on else ():

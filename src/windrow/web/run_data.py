@@ -19,6 +19,7 @@ from windrow.train.records import GameLog, GameRecord
 from windrow.web.run_metrics import read_numbers
 
 METRICS = "metrics.jsonl"
+RATINGS = "strength/ratings.jsonl"
 _MAX_GAMES = 2000
 """Games kept at most, the newest: enough for shares of moves within a percent or two."""
 _MAX_DEPTH = 16
@@ -74,6 +75,7 @@ class RunData:
     settings: what is in config.json.
     game: the game; None if this windrow cannot make it.
     metrics: one dictionary per iteration, finite numbers only, each with "iteration".
+    ratings: one dictionary per rated checkpoint, of the same kind.
     games: the newest games, the newest iteration first.
     checkpoint: the newest; None if there is none that can be used.
     notes: what is missing or damaged, in sentences; what is wrong with the metrics is in `metrics_notes`.
@@ -83,6 +85,7 @@ class RunData:
     settings: dict[str, Any]
     game: CoreGame | None = None
     metrics: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+    ratings: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     games: list[PlayedGame] = field(default_factory=list[PlayedGame])
     checkpoint: CheckpointFacts | None = None
     notes: list[str] = field(default_factory=list[str])
@@ -117,10 +120,17 @@ def read_run(folder: Path, game: CoreGame | None = None) -> RunData:
         run.game = game_from_file(run.settings.get("game"), run.section("game_options"), game)
     except GameError as error:
         run.notes.append(f"No games and no checkpoint are shown, for {path.name} cannot be used: {error}")
-    run.metrics, run.metrics_notes = read_numbers(folder / METRICS)
+    read_curves(run)
     _read_checkpoint(run)
     _read_games(run)
     return run
+
+
+def read_curves(run: RunData) -> None:
+    """Read the metrics and the ratings again."""
+    run.metrics, notes = read_numbers(run.folder / METRICS)
+    run.ratings, more = read_numbers(run.folder / RATINGS)
+    run.metrics_notes = notes + more
 
 
 def _is_shallow(value: Any, levels: int) -> bool:

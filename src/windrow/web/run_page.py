@@ -94,10 +94,12 @@ def describe_metrics(run: RunData) -> dict[str, Any]:
     In a long run a point stands for up to `mean_of` iterations: it is their mean, at the last of them.
     """
     notes, series = [*run.metrics_notes], dict[str, list[tuple[int, float]]]()
-    for line in run.metrics:
-        for name, value in line.items():
-            if name != "iteration":
-                series.setdefault(name, []).append((int(line["iteration"]), value))
+    # Later games improve earlier ratings, so the curve is the newest fit and not what the metrics said at the time.
+    rated = {name for line in run.ratings for name in line}
+    for lines, left_out in ((run.metrics, rated), (run.ratings, set[str]())):
+        for line in lines:
+            for name in line.keys() - left_out - {"iteration"}:
+                series.setdefault(name, []).append((int(line["iteration"]), line[name]))
     names = sorted(series)
     if len(names) > _MAX_SERIES:
         notes.append(f"{_MAX_SERIES} of {len(names)} metrics are shown.")

@@ -20,8 +20,7 @@ from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.web.limits import Limits, RequestError
 from windrow.web.requests import Request
-from windrow.web.run_data import METRICS, RunData, read_run
-from windrow.web.run_metrics import read_numbers
+from windrow.web.run_data import METRICS, RunData, read_curves, read_run
 from windrow.web.run_page import describe_game, describe_games, describe_metrics, describe_run
 
 _FILES_EVERY_S = 5.0
@@ -58,7 +57,7 @@ class RunWatch:
         with self._lock:
             if (stamp := self._stamp_metrics()) not in (None, self._metrics_stamp):  # without a file, curves stay
                 self._metrics_stamp = stamp
-                self._run.metrics, self._run.metrics_notes = read_numbers(self._folder / METRICS)
+                read_curves(self._run)
                 self.metrics_version += 1
             now = monotonic()
             if now >= self._next_files:

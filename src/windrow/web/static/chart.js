@@ -54,10 +54,11 @@ export function tabulate(lines) {
 }
 
 // A metric over iterations. points: [[iteration, value], ...] per line, in order; times: the seconds since the start by
-// iteration, of some. show(value) is short, for the axis, full(value) for the numbers under the pointer.
+// iteration, of some. A line may have errors, a map from iterations to half the lengths of their bars. show(value) is short, for the axis, full(value) for the numbers under the pointer.
 export function drawMetric(box, lines, { show, full, label, hasZero, times, duration }) {
   const all = lines.flatMap(line => line.points), below = times.size ? 38 : BOTTOM, height = 168 + below, width = 400;
-  const values = all.map(point => point[1]);
+  const bars = lines.flatMap(({ points, errors }, index) => errors ? points.filter(([at]) => errors.get(at) > 0).map(([at, value]) => ({ at, index, ends: [value - errors.get(at), value + errors.get(at)] })) : []);
+  const values = [...all.map(point => point[1]), ...bars.flatMap(bar => bar.ends)];
   let low = Math.min(...values), high = Math.max(...values);
   if (hasZero) { low = Math.min(low, 0); high = Math.max(high, 0); }
   if (high - low < 1e-9 * Math.max(Math.abs(high), Math.abs(low), 1e-6)) { high += Math.abs(high) / 2 || 1; low -= hasZero ? 0 : Math.abs(low) / 2 || 1; }
@@ -77,6 +78,7 @@ export function drawMetric(box, lines, { show, full, label, hasZero, times, dura
     const known = [...times.keys()].filter(time => time <= at).pop();
     if (known !== undefined) drawing.append(svg("text", { x: x(at), y: height - 6, "text-anchor": "middle", class: "time", text: duration(times.get(known)) }));
   }
+  for (const { at, index, ends } of bars) drawing.append(svg("line", { x1: x(at), x2: x(at), y1: y(ends[0]), y2: y(ends[1]), class: `line bar s${index}` }));
   lines.forEach(({ points }, index) => {
     const d = points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     drawing.append(svg("path", { d, class: `line s${index}` }));

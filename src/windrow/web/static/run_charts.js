@@ -16,8 +16,11 @@ export function duration(seconds) {
   return `${Number(number.toFixed(number >= 10 ? 0 : 1))} ${unit}`;
 }
 
+const elo = value => `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(0)}`;
+
 const CHARTS = [
-  { title: "Strength", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share, missing: "Not measured so far. It is for games of which solved positions are known; two checkpoints of any game are compared by windrow match." },
+  { title: "Rating", caption: "Elo from games against fixed players and earlier checkpoints, with 95 % intervals. The first rated checkpoint is 0.", series: { elo: "checkpoint" }, prefix: "elo:", errors: "elo_error", show: elo, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time, [strength] share, is enough for a few moves." },
+  { title: "Solved positions", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share },
   { title: "Losses", caption: "Policy against the search's, value against the game's result.", series: { loss: "loss", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet: that begins when min_positions moves are in memory." },
   { title: "Games a second", caption: "Finished in self-play.", series: { games_per_s: "games/s" }, show: rate, hasZero: true },
   { title: "Network positions a second", caption: "Evaluated in self-play, those served from a cache not counted.", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
@@ -32,8 +35,10 @@ const cards = new Map();
 export function showCharts(series, newest, meanOf) {
   const times = new Map(series.total_s || []);
   for (const chart of CHARTS) {
-    const lines = Object.entries(chart.series).filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name], newest: chart.show(newest[name]) }));
-    // Strength and losses have their places from the beginning on, with a word about why there is nothing yet.
+    const fixed = Object.keys(series).filter(name => chart.prefix && name.startsWith(chart.prefix)).sort().map(name => [name, name.slice(chart.prefix.length)]);
+    const lines = [...Object.entries(chart.series), ...fixed].filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name], newest: chart.show(newest[name]) }));
+    if (lines.length && series[chart.errors]) lines[0].errors = new Map(series[chart.errors]);
+    // Ratings and losses have their places from the beginning on, with a word about why there is nothing yet.
     if (!lines.length && !chart.missing) continue;
     if (!cards.has(chart.title)) addCard(chart);
     const { caption, legend, plot, numbers } = cards.get(chart.title);
