@@ -39,6 +39,8 @@ OPTIONAL_IMPORTS = {
     "train/checkpoint.py": {"torch"},
     "train/inference_copy.py": {"torch"},
     "train/learner.py": {"torch"},
+    "train/rating_games.py": {"torch"},
+    "train/rating_log.py": {"torch"},
     "train/tensor_file.py": {"torch", "safetensors"},
     "train/device.py": {"torch"},
     "train/tensor_learner.py": {"torch"},

@@ -418,7 +418,7 @@ def test_a_browser_shows_the_file(run_folder: Path, tmp_path: Path, browser: Bro
     with browser.open(path.as_uri()) as page:
         page.wait("document.body.dataset.iteration === '3' && Number(document.body.dataset.frame) > 0")
         assert page.run("[...document.querySelectorAll('#charts h2')].map(title => title.textContent)")[:2] == [
-            *("Strength", "Losses")
+            *("Rating", "Solved positions")
         ]
         facts = page.run("document.querySelector('#facts').innerText")
         assert "ResNet 4x1" in facts and "of solved positions right" in facts

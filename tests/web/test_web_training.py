@@ -98,7 +98,7 @@ def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path
         with browser.open(served.link) as page:
             page.wait("document.body.dataset.iteration === '3' && Number(document.body.dataset.games) >= 18")
             titles = page.run("[...document.querySelectorAll('#charts h2')].map(title => title.textContent)")
-            assert titles[:3] == ["Strength", "Losses", "Games a second"]
+            assert titles[:3] == ["Rating", "Solved positions", "Losses"]
             page.click("#games button:nth-of-type(2)")
             page.wait("Number(document.body.dataset.frame) > 1")
             last = int(page.run("document.body.dataset.frame"))
@@ -114,17 +114,17 @@ def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_run_without_strength_and_losses_says_so(run_folder: Path, tmp_path: Path, browser: Browser) -> None:
+def test_a_run_without_ratings_and_losses_says_so(run_folder: Path, tmp_path: Path, browser: Browser) -> None:
     (tmp_path / "config.json").write_text((run_folder / "config.json").read_text())
     metrics = tmp_path / "metrics.jsonl"
     metrics.write_text('{"iteration": 1, "games_per_s": 3.0}\n')
     titles = "[...document.querySelectorAll('#charts h2')].map(title => title.textContent)"
     with serve(str(tmp_path), command="watch") as served, browser.open(served.link) as page:
         page.wait("document.body.dataset.iteration === '1'")
-        assert page.run(titles) == ["Strength", "Losses", "Games a second"]
-        assert "Not measured" in page.run("document.querySelector('#charts .missing').textContent")
+        assert page.run(titles) == ["Rating", "Losses", "Games a second"]
+        assert "No checkpoint has been rated" in page.run("document.querySelector('#charts .missing').textContent")
         with metrics.open("a") as file:
             file.write('{"iteration": 2, "games_per_s": 3.0, "loss": 2.0, "value_error": 0.5, "game_length": 9}\n')
         page.wait("document.body.dataset.iteration === '2'")
-        assert page.run(titles) == ["Strength", "Losses", "Games a second", "Error of the value", "Length of games"]
+        assert page.run(titles) == ["Rating", "Losses", "Games a second", "Error of the value", "Length of games"]
         assert page.run("document.querySelectorAll('#charts .missing').length") == 1

@@ -307,6 +307,9 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
         )
     if summary.get("solved_policy") is not None:
         facts["strength"] = f"{summary['solved_policy']:.1%} of solved positions right without a search"
+    if summary.get("elo_error"):  # the first rated checkpoint has the rating 0 and no error
+        rating = f"{summary['elo']:+.0f} ± {summary['elo_error']:.0f} Elo"
+        facts["rating"] = f"{rating} after iteration {summary['elo_iteration']:.0f}; the first rated one is 0"
     if "run" in summary:
         facts["run"] = str(summary["run"])
         facts["go on"] = _more(training)

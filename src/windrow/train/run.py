@@ -259,7 +259,8 @@ class TrainingRun:
             "game": self.game.name,
             **self.counters.summary(),
             "backend": self.strategy.backend,
-            **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy", "elo")},
+            **{name: self._last.get(name) for name in ("loss", "policy_loss", "value_loss", "solved_policy")},
+            **{name: self._last.get(name) for name in ("elo", "elo_error", "elo_iteration")},
         }
 
     def close(self) -> None:

@@ -53,8 +53,15 @@ export function tabulate(lines) {
   return [...rows].sort(([a], [b]) => a - b);
 }
 
+// The class of a line's colour; the fifth line has that of the first.
+export const lineClass = index => `s${index % 4}`;
+
+// " ± 12" for a point with an error bar, or "".
+export const plusMinus = ({ errors }, at) => errors?.get(at) > 0 ? ` ± ${errors.get(at).toFixed(0)}` : "";
+
 // A metric over iterations. points: [[iteration, value], ...] per line, in order; times: the seconds since the start by
-// iteration, of some. A line may have errors, a map from iterations to half the lengths of their bars. show(value) is short, for the axis, full(value) for the numbers under the pointer.
+// iteration, of some. show(value) is short, for the axis, full(value) for the numbers under the pointer. A line may have
+// errors: a map from iterations to half the lengths of their error bars.
 export function drawMetric(box, lines, { show, full, label, hasZero, times, duration }) {
   const all = lines.flatMap(line => line.points), below = times.size ? 38 : BOTTOM, height = 168 + below, width = 400;
   const bars = lines.flatMap(({ points, errors }, index) => errors ? points.filter(([at]) => errors.get(at) > 0).map(([at, value]) => ({ at, index, ends: [value - errors.get(at), value + errors.get(at)] })) : []);
@@ -65,7 +72,7 @@ export function drawMetric(box, lines, { show, full, label, hasZero, times, dura
   const ticks = niceTicks(low, high);
   low = ticks[0];
   high = ticks[ticks.length - 1];
-  const left = 58, right = 18, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
+  const left = 58, right = 24, first = Math.min(...all.map(point => point[0])), last = Math.max(...all.map(point => point[0]));
   const x = at => left + (last > first ? (at - first) / (last - first) : 0.5) * (width - left - right);
   const y = value => TOP + (1 - (value - low) / (high - low)) * (height - TOP - below);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "odds metric" });
@@ -78,12 +85,15 @@ export function drawMetric(box, lines, { show, full, label, hasZero, times, dura
     const known = [...times.keys()].filter(time => time <= at).pop();
     if (known !== undefined) drawing.append(svg("text", { x: x(at), y: height - 6, "text-anchor": "middle", class: "time", text: duration(times.get(known)) }));
   }
-  for (const { at, index, ends } of bars) drawing.append(svg("line", { x1: x(at), x2: x(at), y1: y(ends[0]), y2: y(ends[1]), class: `line bar s${index}` }));
+  for (const { at, index, ends: [from, to] } of bars) {
+    const [lower, upper] = [y(from), y(to)].map(end => end.toFixed(1)), [before, middle, after] = [-3, 0, 3].map(side => (x(at) + side).toFixed(1));
+    drawing.append(svg("path", { d: `M${before} ${lower}H${after}M${middle} ${lower}V${upper}M${before} ${upper}H${after}`, class: `line bar ${lineClass(index)}` }));
+  }
   lines.forEach(({ points }, index) => {
     const d = points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
-    drawing.append(svg("path", { d, class: `line s${index}` }));
+    drawing.append(svg("path", { d, class: `line ${lineClass(index)}` }));
     for (const [at, value] of points.length > 40 ? points.slice(-1) : points) {
-      drawing.append(svg("circle", { cx: x(at), cy: y(value), r: 2.5, class: `dot s${index}` }));
+      drawing.append(svg("circle", { cx: x(at), cy: y(value), r: 2.5, class: `dot ${lineClass(index)}` }));
     }
   });
   const guide = svg("line", { y1: TOP, y2: height - below, class: "guide" }), tip = el("div", { class: "tip", "aria-hidden": "true" }), rows = tabulate(lines);
@@ -91,7 +101,7 @@ export function drawMetric(box, lines, { show, full, label, hasZero, times, dura
   drawing.addEventListener("pointermove", event => {
     const rect = drawing.getBoundingClientRect(), scale = rect.width / width, pointer = (event.clientX - rect.left) / scale;
     const [at, found] = rows.reduce((best, row) => Math.abs(x(row[0]) - pointer) < Math.abs(x(best[0]) - pointer) ? row : best);
-    tip.textContent = [`iteration ${at}`, times.has(at) ? `time ${duration(times.get(at))}` : "", ...found.map((value, index) => value === undefined ? "" : `${lines[index].label} ${full(value)}`)].filter(Boolean).join("\n");
+    tip.textContent = [`iteration ${at}`, times.has(at) ? `time ${duration(times.get(at))}` : "", ...found.map((value, index) => value === undefined ? "" : `${lines[index].label} ${full(value)}${plusMinus(lines[index], at)}`)].filter(Boolean).join("\n");
     const place = x(at) * scale;
     tip.style.left = `${place + (place > rect.width / 2 ? -8 - tip.offsetWidth : 8)}px`;
     for (const end of ["x1", "x2"]) guide.setAttribute(end, x(at));

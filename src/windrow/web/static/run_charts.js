@@ -1,11 +1,11 @@
 // The charts of a run: what each shows, its newest values, the curves, and behind them the numbers.
 
-import { drawMetric, tabulate } from "./chart.js";
+import { drawMetric, lineClass, plusMinus, tabulate } from "./chart.js";
 import { $, count, el, table } from "./dom.js";
 
 const decimals = value => value.toFixed(Math.abs(value) < 10 ? 3 : 1);
 const rate = value => Math.abs(value) >= 100 ? count.format(value) : value.toFixed(1);
-const tick = (show, value) => show === share ? `${Number((100 * value).toFixed(2))}%` : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toFixed(1))}k` : String(Number(value.toFixed(4)));
+const tick = (show, value) => show === elo ? elo(value) : show === share ? `${Number((100 * value).toFixed(2))}%` : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toFixed(1))}k` : String(Number(value.toFixed(4)));
 
 export const share = value => `${(100 * value).toFixed(1)}%`;
 
@@ -16,7 +16,7 @@ export function duration(seconds) {
   return `${Number(number.toFixed(number >= 10 ? 0 : 1))} ${unit}`;
 }
 
-const elo = value => `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(0)}`;
+export const elo = value => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(0)}`;
 
 const CHARTS = [
   { title: "Rating", caption: "Elo from games against fixed players and earlier checkpoints, with 95 % intervals. The first rated checkpoint is 0.", series: { elo: "checkpoint" }, prefix: "elo:", errors: "elo_error", show: elo, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time, [strength] share, is enough for a few moves." },
@@ -37,7 +37,10 @@ export function showCharts(series, newest, meanOf) {
   for (const chart of CHARTS) {
     const fixed = Object.keys(series).filter(name => chart.prefix && name.startsWith(chart.prefix)).sort().map(name => [name, name.slice(chart.prefix.length)]);
     const lines = [...Object.entries(chart.series), ...fixed].filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name], newest: chart.show(newest[name]) }));
-    if (lines.length && series[chart.errors]) lines[0].errors = new Map(series[chart.errors]);
+    if (lines.length && series[chart.errors]) {
+      lines[0].errors = new Map(series[chart.errors]);
+      lines[0].newest += plusMinus(lines[0], lines[0].points[lines[0].points.length - 1][0]);
+    }
     // Ratings and losses have their places from the beginning on, with a word about why there is nothing yet.
     if (!lines.length && !chart.missing) continue;
     if (!cards.has(chart.title)) addCard(chart);
@@ -45,13 +48,13 @@ export function showCharts(series, newest, meanOf) {
     numbers.hidden = !lines.length;
     if (!lines.length) { plot.replaceChildren(el("p", { class: "missing", text: chart.missing })); continue; }
     caption.textContent = chart.caption + (meanOf > 1 ? ` Each point is the mean of up to ${meanOf} iterations.` : "");
-    legend.replaceChildren(...lines.map((line, index) => el("li", {}, el("span", { class: `key s${index}` }), `${line.label} `, el("b", { text: line.newest }))));
+    legend.replaceChildren(...lines.map((line, index) => el("li", {}, el("span", { class: `key ${lineClass(index)}` }), `${line.label} `, el("b", { text: line.newest }))));
     const label = `${chart.title}; newest: ${lines.map(line => `${line.label} ${line.newest}`).join(", ")}`;
     drawMetric(plot, lines, { show: value => tick(chart.show, value), full: chart.show, hasZero: chart.hasZero, label, times, duration });
     // Hundreds of rows that are seldom looked at are made when they are.
     numbers.ontoggle = () => {
       if (!numbers.open) return;
-      const rows = tabulate(lines).map(([at, values]) => [String(at), times.has(at) ? duration(times.get(at)) : "", ...values.map(value => value === undefined ? "" : chart.show(value))]);
+      const rows = tabulate(lines).map(([at, values]) => [String(at), times.has(at) ? duration(times.get(at)) : "", ...values.map((value, index) => value === undefined ? "" : chart.show(value) + plusMinus(lines[index], at))]);
       numbers.lastElementChild.replaceChildren(table(["iteration", "time", ...lines.map(line => line.label)], rows));
     };
     numbers.ontoggle();

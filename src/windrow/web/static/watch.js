@@ -3,7 +3,7 @@
 import { $, count, el, showConnection, table, themeButton } from "./dom.js";
 import { Link } from "./link.js";
 import { showOpenings } from "./openings.js";
-import { duration, share, showCharts } from "./run_charts.js";
+import { duration, elo, share, showCharts } from "./run_charts.js";
 import { RunGames } from "./run_games.js";
 
 const saved = $("#saved") ? JSON.parse($("#saved").textContent) : null;
@@ -32,6 +32,7 @@ function showMetrics({ series, newest, mean_of: meanOf, notes }) {
   if ("games" in newest) progress.games = count.format(newest.games);
   if ("total_s" in newest) progress.time = duration(newest.total_s);
   if ("solved_policy" in newest) progress.strength = `${share(newest.solved_policy)} of solved positions right`;
+  if ("elo" in newest) progress.rating = `${elo(newest.elo)}${newest.elo_error > 0 ? ` ± ${newest.elo_error.toFixed(0)}` : ""} Elo`;
   showFacts();
   const state = !names.length ? "No iteration has finished yet." : `Iteration ${last}.${saved ? "" : " The page follows the run."}`;
   $("#source").textContent = [state, written, ...notes].filter(Boolean).join(" ");
