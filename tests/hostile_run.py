@@ -70,9 +70,22 @@ def write_lines(folder: Path, *lines: bytes) -> None:
     (folder / "metrics.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
 
 
+def write_finding(folder: Path, text: str) -> None:
+    """Findings with this text everywhere, among lines that are none."""
+    finding = {"name": text, "evidence": text, "remedy": text, "iteration": 1}
+    lines = [
+        b"[" * 5000,
+        b"\xff",
+        b"{}",
+        json.dumps({**finding, "iteration": "1"}).encode(),
+        json.dumps(finding).encode(),
+    ]
+    (folder / "findings.jsonl").write_bytes(b"\n".join(lines))
+
+
 def put_instead(folder: Path, kind: str) -> None:
     """A pipe, a device or a folder in the place of every file that a run has beside its settings."""
-    for name in ("metrics.jsonl", "games/000001.games"):
+    for name in ("metrics.jsonl", "findings.jsonl", "games/000001.games"):
         put(folder / name, kind)
     for name in ("training.json", "training.safetensors", "model.safetensors"):
         put(folder / "checkpoints" / "000003" / name, kind)

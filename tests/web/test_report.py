@@ -17,7 +17,18 @@ from typing import Any
 import pytest
 from web_browser import Browser
 
-from hostile_run import EVIL, HONEST, ODD, UNREADABLE, begin_run, put, put_instead, write_games, write_lines
+from hostile_run import (
+    EVIL,
+    HONEST,
+    ODD,
+    UNREADABLE,
+    begin_run,
+    put,
+    put_instead,
+    write_finding,
+    write_games,
+    write_lines,
+)
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -454,11 +465,12 @@ def test_strings_of_a_run_are_text_in_a_browser(tmp_path: Path, browser: Browser
     settings = {"game": EVIL, "network": {"channels": EVIL, "blocks": EVIL}, EVIL: EVIL}
     folder = begin_run(tmp_path / EVIL.replace("/", ""), **settings)
     write_lines(folder, b'"%b"' % EVIL.encode(), *ODD, HONEST)
+    write_finding(folder, EVIL)
     with browser.open(write_report(folder, tmp_path / "report.html").as_uri()) as page:
         page.wait("document.body.dataset.iteration === '999999999999999'")
         assert page.run("document.querySelectorAll('img').length") == 0
         assert page.run("document.querySelectorAll('script').length") == 2
-        for place in ("#facts", "#settings"):
+        for place in ("#facts", "#findings", "#settings"):
             assert "<img src=x" in page.run(f"document.querySelector('{place}').textContent")
         assert "<script>" in page.run("document.querySelector('#numbers').textContent")
         assert page.run("document.title") != "owned"

@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 from web_browser import Browser
 from web_server import serve
 
-from hostile_run import EVIL, HONEST, LINES, ODD, UNREADABLE, begin_run, put_instead, write_games, write_lines
+from hostile_run import (
+    EVIL,
+    HONEST,
+    LINES,
+    ODD,
+    UNREADABLE,
+    begin_run,
+    put_instead,
+    write_finding,
+    write_games,
+    write_lines,
+)
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -150,6 +161,7 @@ def evil_run(tmp_path: Path) -> Iterator[Path]:
     settings = {"game": EVIL, "network": {"channels": EVIL, "blocks": EVIL}, "selfplay": {"num_slots": EVIL}}
     folder = begin_run(tmp_path / EVIL.replace("/", ""), **settings)
     write_lines(folder, b'"%b"' % EVIL.encode(), *ODD, HONEST)
+    write_finding(folder, EVIL)
     yield folder
 
 
@@ -159,7 +171,9 @@ def test_strings_of_a_run_are_text_on_the_page(evil_run: Path, browser: Browser)
         page.wait("document.body.dataset.iteration === '999999999999999'")
         page.wait("document.querySelectorAll('#charts svg').length >= 2")
         assert page.run("document.querySelectorAll('img, script:not([src])').length") == 0
-        assert "<img src=x" in page.run("document.querySelector('#facts').textContent")
+        for place in ("#facts", "#findings"):
+            assert "<img src=x" in page.run(f"document.querySelector('{place}').textContent")
+        assert page.run("document.querySelectorAll('#findings li').length") == 1
         assert "<script>" in page.run("document.querySelector('#numbers').textContent")
         assert page.run("document.title") != "owned"
         assert "1 line of metrics.jsonl could not be read." in page.run("document.querySelector('#source').textContent")

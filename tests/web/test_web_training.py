@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from web_browser import Browser
@@ -14,7 +15,8 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from windrow.errors import ConfigError
-from windrow.train import TrainingRun
+from windrow.train import TrainConfig, TrainingRun
+from windrow.web.report import write_report
 from windrow.web.training import RunWatch
 
 
@@ -112,6 +114,24 @@ def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path
             finish(TrainingRun.resume(run_folder, {"num_iterations": 4}))
             page.wait("document.body.dataset.iteration === '4'")  # it follows
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_findings_are_listed_as_they_come(tmp_path: Path, browser: Browser) -> None:
+    """A run that cannot learn: the page says so when the run does, and so does the report."""
+    folder = tmp_path / "run"
+    settings: dict[str, Any] = {"game": "tictactoe", "backend": "torch", "games_per_iteration": 8}
+    settings |= {"search": {"num_simulations": 4}, "selfplay": {"num_slots": 8}}
+    run = TrainingRun.create(folder, TrainConfig.from_dict({**settings, "num_iterations": 4, "min_positions": 10_000}))
+    listed = "document.querySelector('#findings').innerText"
+    with serve(str(folder), command="watch") as served, browser.open(served.link) as page:
+        page.wait("document.querySelector('#source').textContent !== ''")
+        assert page.run("document.querySelector('#findings-card').hidden")
+        finish(run)
+        page.wait("!document.querySelector('#findings-card').hidden")
+        assert "No learning step was taken" in page.run(listed) and "no_steps, iteration" in page.run(listed)
+    with browser.open(write_report(folder).as_uri()) as page:
+        page.wait("document.body.dataset.iteration === '4'")
+        assert "min_positions" in page.run(listed)
 
 
 def test_a_run_without_ratings_and_losses_says_so(run_folder: Path, tmp_path: Path, browser: Browser) -> None:

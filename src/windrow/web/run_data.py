@@ -15,6 +15,7 @@ from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
 from windrow.settings import read_file
+from windrow.train.diagnosis import Finding, read_findings
 from windrow.train.records import GameLog, GameRecord
 from windrow.web.run_metrics import read_numbers
 
@@ -76,6 +77,7 @@ class RunData:
     game: the game; None if this windrow cannot make it.
     metrics: one dictionary per iteration, finite numbers only, each with "iteration".
     ratings: one dictionary per rated checkpoint, of the same kind.
+    findings: what the diagnosis found wrong.
     games: the newest games, the newest iteration first.
     checkpoint: the newest; None if there is none that can be used.
     notes: what is missing or damaged, in sentences; what is wrong with the metrics is in `metrics_notes`.
@@ -86,10 +88,18 @@ class RunData:
     game: CoreGame | None = None
     metrics: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     ratings: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+    findings: list[Finding] = field(default_factory=list[Finding])
     games: list[PlayedGame] = field(default_factory=list[PlayedGame])
     checkpoint: CheckpointFacts | None = None
     notes: list[str] = field(default_factory=list[str])
     metrics_notes: list[str] = field(default_factory=list[str])
+
+    def read_metrics(self) -> None:
+        """Read the metrics, ratings and findings again, which change with every iteration."""
+        self.metrics, notes = read_numbers(self.folder / METRICS)
+        self.ratings, more = read_numbers(self.folder / RATINGS)
+        self.metrics_notes = notes + more
+        self.findings = read_findings(self.folder)
 
     def section(self, name: str) -> dict[str, Any]:
         """One section of the settings; empty if it is not there."""
@@ -120,17 +130,10 @@ def read_run(folder: Path, game: CoreGame | None = None) -> RunData:
         run.game = game_from_file(run.settings.get("game"), run.section("game_options"), game)
     except GameError as error:
         run.notes.append(f"No games and no checkpoint are shown, for {path.name} cannot be used: {error}")
-    read_curves(run)
+    run.read_metrics()
     _read_checkpoint(run)
     _read_games(run)
     return run
-
-
-def read_curves(run: RunData) -> None:
-    """Read the metrics and the ratings again."""
-    run.metrics, notes = read_numbers(run.folder / METRICS)
-    run.ratings, more = read_numbers(run.folder / RATINGS)
-    run.metrics_notes = notes + more
 
 
 def _is_shallow(value: Any, levels: int) -> bool:

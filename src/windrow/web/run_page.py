@@ -89,7 +89,7 @@ def _spell(value: Any) -> str:
 
 
 def describe_metrics(run: RunData) -> dict[str, Any]:
-    """Every metric over the iterations, its newest value, and notes on what is left out.
+    """Every metric over the iterations, its newest value, the findings, and notes on what is left out.
 
     In a long run a point stands for up to `mean_of` iterations: it is their mean, at the last of them.
     """
@@ -108,6 +108,7 @@ def describe_metrics(run: RunData) -> dict[str, Any]:
         "type": "metrics",
         "series": {name: _thin(series[name], is_total=name in _TOTALS) for name in names},
         "newest": {name: series[name][-1][1] for name in names},
+        "findings": [finding.to_dict() for finding in run.findings],
         "mean_of": max([1, *(_group_size(len(series[name])) for name in names)]),
         "notes": notes,
     }

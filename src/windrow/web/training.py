@@ -18,9 +18,10 @@ from typing import Any
 
 from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame
+from windrow.train.diagnosis import FINDINGS
 from windrow.web.limits import Limits, RequestError
 from windrow.web.requests import Request
-from windrow.web.run_data import METRICS, RunData, read_curves, read_run
+from windrow.web.run_data import METRICS, RunData, read_run
 from windrow.web.run_page import describe_game, describe_games, describe_metrics, describe_run
 
 _FILES_EVERY_S = 5.0
@@ -55,9 +56,10 @@ class RunWatch:
     def poll(self) -> None:
         """Read what is new; blocks, from any thread."""
         with self._lock:
-            if (stamp := self._stamp_metrics()) not in (None, self._metrics_stamp):  # without a file, curves stay
-                self._metrics_stamp = stamp
-                read_curves(self._run)
+            stamps = self._stamp_metrics()
+            if stamps[0] is not None and stamps != self._metrics_stamp:  # without a file, curves stay
+                self._metrics_stamp = stamps
+                self._run.read_metrics()
                 self.metrics_version += 1
             now = monotonic()
             if now >= self._next_files:
@@ -67,12 +69,9 @@ class RunWatch:
                     self.games_version += 1
                 self._next_files = now + _FILES_EVERY_S  # what could not be read is tried again sooner
 
-    def _stamp_metrics(self) -> tuple[int, int] | None:
-        try:
-            found = (self._folder / METRICS).stat()
-        except OSError:
-            return None
-        return found.st_size, found.st_mtime_ns
+    def _stamp_metrics(self) -> list[tuple[int, int] | None]:
+        """Size and time of the metrics and of the findings; None for a file that is not there."""
+        return [_stamp(self._folder / name) for name in (METRICS, FINDINGS)]
 
     def _sign_files(self) -> list[tuple[str, int]]:
         """Changes with the logs of games and with the checkpoints."""
@@ -103,6 +102,14 @@ class RunWatch:
     def describe_game(self, number: int) -> dict[str, Any]:
         """One game, position by position; values are for the first player."""
         return describe_game(self._run, number)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 class RunSession:

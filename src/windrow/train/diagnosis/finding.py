@@ -11,7 +11,7 @@ from windrow.files import open_regular
 from windrow.train.disk import explain_write, replace_file
 
 FINDINGS = "findings.jsonl"
-_MAX_BYTES = 1 << 20
+_MAX_BYTES = 1 << 16
 """Bytes of the file that are read: a run has a dozen findings at most, a few hundred bytes each."""
 _MAX_TEXT = 2000
 """Characters read of one text, since the folder of a run may come from anyone."""

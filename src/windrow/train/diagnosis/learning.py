@@ -54,7 +54,8 @@ def no_steps(run: Evidence) -> Finding | None:
     last, config = run.metrics[-1], run.config
     done = run.progress_at(last)
     is_late = len(run.metrics) >= _PATIENCE_ITERATIONS if done is None else done >= _PATIENCE
-    if not run.is_over and not is_late:
+    has_begun = last.get("games", 0.0) >= config.selfplay.num_slots  # games of the first batch end at about one time
+    if not run.is_over and not (is_late and has_begun):
         return None
     games, positions, batch_size = last.get("games", 0.0), last.get("positions", 0.0), config.learner.batch_size
     samples = positions * config.samples_per_position

@@ -24,7 +24,14 @@ function showRun(message) {
   showFacts();
 }
 
-function showMetrics({ series, newest, mean_of: meanOf, notes }) {
+function showFindings(findings) {
+  $("#findings-card").hidden = !findings.length;
+  $("#findings").replaceChildren(...findings.map(({ name, evidence, remedy, iteration }) =>
+    el("li", {}, el("b", { text: evidence }), ` ${remedy} `, el("small", { text: `${name}, iteration ${iteration}` }))));
+}
+
+function showMetrics({ series, newest, findings, mean_of: meanOf, notes }) {
+  showFindings(findings);
   const names = Object.keys(series), lastOf = name => series[name][series[name].length - 1][0];
   const last = Math.max(0, ...names.map(lastOf));
   showCharts(series, newest, meanOf);
