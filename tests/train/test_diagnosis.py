@@ -6,22 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from training_cases import finish, random_record, small_run
+from training_cases import finish, small_run
 from typer.testing import CliRunner
 
 from windrow import make_game
 from windrow.cli.app import app
-from windrow.train import GameRecord, TrainingRun, config_for
-from windrow.train.diagnosis import Evidence, diagnose, diagnose_run, read_findings
+from windrow.train import TrainingRun, config_for
+from windrow.train.diagnosis import diagnose_run, read_findings
 
 TICTACTOE = make_game("tictactoe")
+FAULTY = Path(__file__).parent / "faulty_games.py"
+HEX = f"{Path(__file__).parents[2] / 'examples' / 'games' / 'hex.py'}:Hex"
 LEARNER: dict[str, Any] = {"batch_size": 16, "warmup_steps": 2}
-
-
-def names(run: Evidence) -> set[str]:
-    return {finding.name for finding in diagnose(run)}
 
 
 def found(folder: Path) -> set[str]:
@@ -53,12 +50,47 @@ def test_a_learning_rate_of_nothing(tmp_path: Path):
     assert "flat_loss" in found(long_run(tmp_path, learner={**LEARNER, "learning_rate": 1e-9}))
 
 
-def test_games_without_noise(tmp_path: Path):
-    search = {"num_simulations": 8, "root": "gumbel", "gumbel_scale": 0.0}
-    changes = {"search": search, "selfplay": {"num_slots": 32, "opening_plies": 0}}
-    with pytest.warns(UserWarning, match="gumbel_scale"):
-        folder = long_run(tmp_path, num_iterations=2, **changes)
-    assert "repeated_games" in found(folder)
+@pytest.mark.parametrize(
+    ("search", "selfplay"),
+    [
+        ({"num_simulations": 8, "root": "gumbel", "gumbel_scale": 0.0}, {"num_slots": 32}),
+        ({"num_simulations": 12, "root": "puct", "dirichlet_fraction": 0.0}, {"num_slots": 32, "temperature_plies": 0}),
+    ],
+    ids=["gumbel", "puct"],
+)
+@pytest.mark.filterwarnings("ignore:.*gumbel_scale")
+def test_games_without_noise(tmp_path: Path, search: dict[str, Any], selfplay: dict[str, Any]):
+    """Random openings hide that games go on alike; without them hardly any two games differ."""
+    folder = long_run(tmp_path / "openings", num_iterations=4, search=search, selfplay=selfplay)
+    assert found(folder) == {"no_exploration"}
+    alike = long_run(tmp_path / "alike", num_iterations=2, search=search, selfplay={**selfplay, "opening_plies": 0})
+    assert {"no_exploration", "repeated_games"} <= found(alike)
+
+
+def test_a_learning_rate_that_is_too_high(tmp_path: Path):
+    folder = long_run(tmp_path, learner={**LEARNER, "learning_rate": 3.0})
+    assert found(folder) == {"diverged"} and [finding.name for finding in read_findings(folder)] == ["diverged"]
+
+
+def test_a_search_that_prefers_nothing(tmp_path: Path):
+    search = {"num_simulations": 32, "root": "puct", "c_puct": 1000.0, "dirichlet_fraction": 0.0}
+    assert found(long_run(tmp_path, search=search)) == {"idle_search"}
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"num_simulations": 1, "root": "puct", "dirichlet_fraction": 0.25},
+        {"num_simulations": 16, "root": "gumbel", "gumbel_scale": 1.0, "gumbel_value_scale": 100.0},
+    ],
+    ids=["one simulation", "value scale"],
+)
+def test_a_search_that_is_certain_of_one_move(tmp_path: Path, search: dict[str, Any]):
+    assert "collapsed_policy" in found(long_run(tmp_path, search=search))
+
+
+def test_a_value_that_is_not_learned(tmp_path: Path):
+    assert found(long_run(tmp_path, learner={**LEARNER, "value_weight": 0.0})) == {"constant_value"}
 
 
 def test_positions_used_too_often(tmp_path: Path):
@@ -70,30 +102,39 @@ def test_a_small_replay(tmp_path: Path):
     assert "small_replay" in found(long_run(tmp_path, num_iterations=4, replay={"max_positions": 100}))
 
 
-def test_games_that_are_cut_and_drawn():
-    config = small_run(selfplay={"max_plies": 4})
-    cut = [_cut(random_record(TICTACTOE, number), 4) for number in range(120)]
-    assert "cut_games" in names(Evidence(config, [], games=cut))
-    whole = [random_record(TICTACTOE, number) for number in range(120)]
-    assert names(Evidence(config, [], games=whole)) == set()
+def test_games_that_are_cut(tmp_path: Path):
+    folder = long_run(tmp_path, num_iterations=2, selfplay={"num_slots": 32, "max_plies": 4})
+    assert "cut_games" in found(folder)
 
 
-@pytest.mark.parametrize(
-    ("wins", "draws", "is_bad"), [(1.0, 0.0, True), (0.0, 1.0, True), (0.0, 0.0, True), (0.8, 0.1, False)]
-)
-def test_one_result(wins: float, draws: float, is_bad: bool):
-    rows = [{"iteration": 1, "games": 300, "steps": 1, "first_player_wins": wins, "draws": draws}]
-    assert ("one_result" in names(Evidence(small_run(), rows))) == is_bad
+def hex_run(tmp_path: Path, kind: str, **changes: Any) -> list[str]:
+    """What is found in a run of Hex on 16 cells with a mistake in it."""
+    usual = {
+        "game": f"{FAULTY}:{kind}",
+        "game_options": {"size": 4},
+        "num_iterations": 12,
+        "search": {"num_simulations": 16},
+    }
+    folder = long_run(tmp_path, **{**usual, **changes})
+    return [finding.name for finding in diagnose_run(folder, game=make_game(f"{FAULTY}:{kind}", size=4))]
 
 
-def _cut(record: GameRecord, length: int) -> GameRecord:
-    return GameRecord(
-        number=record.number,
-        actions=record.actions[:length],
-        initial=record.initial,
-        is_recorded=record.is_recorded[:length],
-        policy=record.policy[:length],
-        root_value=record.root_value[:length],
-        returns=np.zeros(2, np.float32),
-        versions=record.versions,
-    )
+def test_an_observation_for_a_fixed_player(tmp_path: Path):
+    assert "fixed_view" in hex_run(tmp_path, "FixedView")
+
+
+def test_an_observation_that_is_right_for_one_player(tmp_path: Path):
+    assert "one_sided_value" in hex_run(tmp_path, "OneSided")
+
+
+def test_all_games_are_won_by_one_player(tmp_path: Path):
+    assert "one_result" in hex_run(tmp_path, "FirstWins", num_iterations=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["connect4", HEX])
+def test_healthy_games_have_no_findings(tmp_path: Path, name: str):
+    """The shipped or standard settings, for a minute."""
+    game = make_game(name)
+    folder = finish(TrainingRun.create(tmp_path / "run", config_for(game, {"time_limit_s": 60.0})))
+    assert diagnose_run(folder, game=game) == [] and read_findings(folder) == []

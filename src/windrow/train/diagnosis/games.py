@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import numpy as np
+
 from windrow.train.diagnosis.evidence import Evidence
 from windrow.train.diagnosis.finding import Finding
 from windrow.train.records import NOBODY, GameRecord
@@ -11,15 +13,21 @@ from windrow.train.records import NOBODY, GameRecord
 _MIN_GAMES = 100
 """Games from which shares are taken."""
 _MIN_DISTINCT = 0.1
-"""Share of different games. Tic-tac-toe at perfect play, which has few games that are worth playing, has 0.43."""
+"""Share of different games. A minute of tic-tac-toe, which has few games worth playing, has 0.47, other games 1."""
 _OPENING = 4
 """Moves that make an opening."""
-_MAX_AGREEMENT = 0.5
-"""How often two games that begin in one position may have the same opening. Healthy runs are below 0.1."""
+_MAX_AGREEMENT = 0.3
+"""How often two games of one network from one position may have the same opening: at most 0.1 in healthy runs. Without
+noise about 0.5, not 1, because weights change during games and small differences of a batch decide ties."""
+_MAX_OTHER = 0.4
+"""Moves other than the search's first choice, against those that its policies call for. Healthy runs have 0.8 to 1.2.
+Without noise a PUCT root has 0; a Gumbel root has 0.3, since its survivor need not be the first of its policy."""
+_MIN_OTHER = 50.0
+"""Such moves that the policies must call for before that is judged; a mastered game has few."""
 _MIN_PAIRS = 200
 """Pairs of such games from which that is judged."""
 _ONE_SIDED = 0.99
-"""Share of the games with the same result. Connect-4 and Hex, where moving first wins, have 0.8 after openings."""
+"""Share of the games with the same result. Healthy runs have 0.81 (draws in tic-tac-toe) and less."""
 _MIN_RESULTS = 200
 """Games from which that is judged."""
 _MAX_CUT = 0.25
@@ -42,19 +50,32 @@ def repeated_games(run: Evidence) -> Finding | None:
 
 
 def no_exploration(run: Evidence) -> Finding | None:
-    """Games that begin in one position go on alike: noise and temperature are missing or too small."""
-    openings: defaultdict[bytes, Counter[bytes]] = defaultdict(Counter)
+    """Self-play always plays the move that the search likes best: noise and temperature are missing or too small.
+
+    Games that begin in one position then go on alike. That alone is no fault, since a mastered game has few good
+    openings; so the moves are compared with how often the search's own policies would choose another one.
+    """
+    openings: defaultdict[tuple[bytes, int], Counter[bytes]] = defaultdict(Counter)
+    expected, num_other = 0.0, 0
     for record in run.games:
         if len(record) > _OPENING and not len(record.outcomes):  # dice make games differ on their own
-            openings[record.initial][record.actions[:_OPENING].tobytes()] += 1
+            openings[record.initial, record.versions[0]][record.actions[:_OPENING].tobytes()] += 1
+        places = np.flatnonzero(record.is_recorded[:_OPENING])
+        policy = record.policy[: len(places)].astype(np.float32)
+        best = policy.max(1, initial=0.0)
+        expected += float((1.0 - best).sum())
+        num_other += int(np.count_nonzero(policy[np.arange(len(places)), record.actions[places]] < best))
     num_pairs = sum(_pairs(group.total()) for group in openings.values())
     num_alike = sum(_pairs(count) for group in openings.values() for count in group.values())
     if num_pairs < _MIN_PAIRS or num_alike < _MAX_AGREEMENT * num_pairs:
         return None
+    if expected < _MIN_OTHER or num_other > _MAX_OTHER * expected:
+        return None
     return Finding(
         "no_exploration",
         f"Self-play does not explore: of two games from the same position, {num_alike / num_pairs:.0%} begin with the "
-        f"same {_OPENING} moves.",
+        f"same {_OPENING} moves. {num_other:,} of these moves were not the search's first choice; its policies would "
+        f"choose another {expected:,.0f} times.",
         f"{_more_noise(run)}.",
     )
 
