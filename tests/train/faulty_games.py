@@ -36,3 +36,10 @@ class FirstWins(Hex):
 
     def returns(self, state: Position) -> tuple[int, int]:
         return 1, -1
+
+
+class Blind(Hex):
+    """Shows nobody anything."""
+
+    def observe(self, state: Position) -> np.ndarray:
+        return np.zeros(self.observation, np.float32)

@@ -46,8 +46,37 @@ def test_no_step(tmp_path: Path):
     assert done.exit_code == 1 and json.loads(done.stdout)["findings"][0]["name"] == "no_steps"
 
 
+def test_learning_that_begins_in_a_later_iteration(tmp_path: Path):
+    """The first iteration has too few positions to learn from, the second has enough: nothing is said after either."""
+    config = small_run(num_iterations=3, games_per_iteration=24, min_positions=150, replay={"max_positions": 2000})
+    run = TrainingRun.create(tmp_path / "run", config)
+    reports = list(run.iterations())
+    run.close()
+    assert [report.metrics["steps"] > 0 for report in reports] == [False, True, True]
+    assert [report.findings for report in reports] == [(), (), ()] and read_findings(run.folder) == []
+
+
+def test_learning_that_cannot_begin_is_said_early(tmp_path: Path):
+    config = small_run(num_iterations=4, min_positions=2000, replay={"max_positions": 2000})
+    run = TrainingRun.create(tmp_path / "run", config)
+    reports = list(run.iterations())
+    run.close()
+    assert [[finding.name for finding in report.findings] for report in reports] == [["no_steps"], [], [], []]
+
+
 def test_a_learning_rate_of_nothing(tmp_path: Path):
-    assert "flat_loss" in found(long_run(tmp_path, learner={**LEARNER, "learning_rate": 1e-9}))
+    folder = long_run(tmp_path, learner={**LEARNER, "learning_rate": 1e-9})
+    (finding,) = diagnose_run(folder)
+    assert finding.name == "flat_loss" and finding.remedy.startswith("Raise learner.learning_rate (1e-09)")
+
+
+def test_a_loss_that_does_not_fall_at_a_usual_learning_rate(tmp_path: Path):
+    """An observation that shows nothing: the rate is not to blame, and the advice names the observation."""
+    folder = blind_run(tmp_path)
+    finding = next(
+        one for one in diagnose_run(folder, game=make_game(f"{FAULTY}:Blind", size=4)) if one.name == "flat_loss"
+    )
+    assert "Raise" not in finding.remedy and "observation" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -67,9 +96,17 @@ def test_games_without_noise(tmp_path: Path, search: dict[str, Any], selfplay: d
     assert {"no_exploration", "repeated_games"} <= found(alike)
 
 
-def test_a_learning_rate_that_is_too_high(tmp_path: Path):
-    folder = long_run(tmp_path, learner={**LEARNER, "learning_rate": 3.0})
-    assert found(folder) == {"diverged"} and [finding.name for finding in read_findings(folder)] == ["diverged"]
+@pytest.mark.parametrize(
+    ("kind", "rate"), [("resnet", 0.1), ("resnet", 0.5), ("resnet", 3.0), ("transformer", 0.03), ("mlp", 0.5)]
+)
+def test_a_learning_rate_that_is_too_high(tmp_path: Path, kind: str, rate: float):
+    """The loss is worse than without knowledge, or no better: at 0.1 it looks as flat as at no rate at all."""
+    network = {"channels": 8, "blocks": 1} if kind == "resnet" else {"kind": kind}
+    folder = long_run(tmp_path, learner={**LEARNER, "learning_rate": rate}, network=network)
+    (finding,) = diagnose_run(folder)
+    assert finding.name == "diverged" and finding.evidence.startswith("The learning rate is too high: ")
+    assert finding.remedy.startswith(f"Lower learner.learning_rate ({rate:g})")
+    assert [finding.name for finding in read_findings(folder)] == ["diverged"]
 
 
 def test_a_search_that_prefers_nothing(tmp_path: Path):
@@ -117,6 +154,11 @@ def hex_run(tmp_path: Path, kind: str, **changes: Any) -> list[str]:
     }
     folder = long_run(tmp_path, **{**usual, **changes})
     return [finding.name for finding in diagnose_run(folder, game=make_game(f"{FAULTY}:{kind}", size=4))]
+
+
+def blind_run(tmp_path: Path) -> Path:
+    settings = {"game": f"{FAULTY}:Blind", "game_options": {"size": 4}, "search": {"num_simulations": 16}}
+    return long_run(tmp_path, **settings)
 
 
 def test_an_observation_for_a_fixed_player(tmp_path: Path):

@@ -95,7 +95,7 @@ def connect4() -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a network that is too small to learn anything, quickly."""
+    """A run of a network that is too small to learn anything, quickly; not to be changed."""
     from windrow.train import TrainConfig, TrainingRun
 
     folder = tmp_path_factory.mktemp("runs") / "small"

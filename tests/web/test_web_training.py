@@ -89,8 +89,9 @@ def test_a_folder_that_is_gone_for_a_while(run_folder: Path, tmp_path: Path) -> 
         assert client.next_update()["series"]["loss"][-1] == [77, 0.125]
 
 
-def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path) -> None:
-    with serve(str(run_folder), command="watch") as served:
+def test_the_training_page(run_folder: Path, tmp_path: Path, browser: Browser, screenshots: Path) -> None:
+    folder = Path(shutil.copytree(run_folder, tmp_path / "small"))  # it goes on below; other tests read the first one
+    with serve(str(folder), command="watch") as served:
         with served.socket() as opened:
             client = Client(opened)
             assert client.welcome["type"] == "run" and client.welcome["title"] == "connect4: small"
@@ -111,7 +112,7 @@ def test_the_training_page(run_folder: Path, browser: Browser, screenshots: Path
             page.click("#next")
             page.wait("document.body.dataset.frame === '1'")
             page.screenshot(screenshots / "training.png")
-            finish(TrainingRun.resume(run_folder, {"num_iterations": 4}))
+            finish(TrainingRun.resume(folder, {"num_iterations": 4}))
             page.wait("document.body.dataset.iteration === '4'")  # it follows
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
 

@@ -10,28 +10,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 
 from windrow.train.diagnosis.evidence import Evidence
 from windrow.train.diagnosis.finding import Finding
+from windrow.train.learner_config import LearnerConfig
 
 _MIN_STEPS = 400
-"""Steps before a network is expected to know anything. Connect-4 gains 0.04 in the value after 30 steps and 0.2 after 200."""
+"""Steps before a network is expected to know anything. Connect-4 gains 0.04 in the value after 30 steps and 0.2 after
+200."""
 _WINDOW_STEPS = 100
 """Steps over which losses are averaged: single iterations can be a few steps, and noisy."""
 _MIN_GAIN = 0.02
-"""Share of the loss of an ignorant network that must be gained. After 400 steps healthy runs gain 0.2 or more in the value;
-in the policy Hex and backgammon gain only 0.01, which is why `flat_loss` asks for both."""
+"""Share of the loss of an ignorant network that must be gained. After 400 steps healthy runs gain 0.2 or more in the
+value; in the policy Hex and backgammon gain only 0.01, which is why `flat_loss` asks for both."""
+_HIGH_RATE = 0.02
+"""Learning rate above which a loss that does not fall is blamed on it. AdamW moves every weight by about the rate in
+each step; the shipped configs have 0.002 to 0.012. Tic-tac-toe learns nothing at 0.03 with a transformer and at 0.1
+with a ResNet."""
+_LOW_RATE = 0.001
+"""Learning rate below which such a loss is blamed on it being too low."""
+_DEFAULT_RATE = LearnerConfig().learning_rate
 _MIN_VARIANCE = 0.005
 """Variance of the values below which they are all the same: games with one result, which another check reports."""
 _DIVERGED = 1.1
-"""Loss of the policy against the uniform one's from which on it is worse. Healthy runs never exceed 1.01; tic-tac-toe at a
-learning rate of 3 begins at 1.24."""
+"""Loss of the policy against the uniform one's from which on it is worse. Healthy runs never exceed 1.01; tic-tac-toe
+at a learning rate of 3 begins at 1.24."""
 _VALUE_DIVERGED = 2.0
 """Loss of the value against the best constant's. Healthy runs never exceed 1.01, one without a value loss has 1.1, and
 tic-tac-toe at a learning rate of 3 has 3.4."""
-_JUMP = 1.5
-"""Loss against the lowest before it, from which on it has jumped. Healthy losses rise by 1.05 at most."""
 _UNIFORM = 0.985
 """Entropy of the search's policies against that of no preference. Healthy runs are below 0.96 after 400 steps."""
 _COLLAPSED = 0.03
@@ -55,12 +61,9 @@ def no_steps(run: Evidence) -> Finding | None:
     if not run.metrics or run.num_steps:
         return None
     last, config = run.metrics[-1], run.config
-    done = run.progress_at(last)
-    is_late = len(run.metrics) >= _PATIENCE_ITERATIONS if done is None else done >= _PATIENCE
-    has_begun = last.get("games", 0.0) >= config.selfplay.num_slots  # games of the first batch end at about one time
-    if not run.is_over and not (is_late and has_begun):
-        return None
     games, positions, batch_size = last.get("games", 0.0), last.get("positions", 0.0), config.learner.batch_size
+    if not run.is_over and not _comes_too_late(run, last, positions):
+        return None
     samples = positions * config.samples_per_position
     remedies: list[str] = []
     if config.num_iterations is not None:
@@ -92,56 +95,39 @@ def no_steps(run: Evidence) -> Finding | None:
 
 def flat_loss(run: Evidence) -> Finding | None:
     """The loss is that of a network which knows nothing, though there is something to learn."""
-    seen = _recent(run)
-    if seen is None or seen["target_entropy"] > _UNIFORM * seen["uniform_policy_loss"] or _is_diverged(seen):
+    seen, rate = _recent(run), run.config.learner.learning_rate
+    if seen is None or not _is_flat(seen) or rate > _HIGH_RATE:  # `diverged` reports a rate that is too high
         return None
-    if _gain(seen, "policy_loss", "uniform_policy_loss") >= _MIN_GAIN:
-        return None
-    if seen["value_variance"] > _MIN_VARIANCE and _gain(seen, "value_loss", "value_variance") >= _MIN_GAIN:
-        return None
+    if rate < _LOW_RATE:
+        remedy = f"Raise learner.learning_rate ({rate:g}); if that does not help, see whether the observation shows"
+    else:
+        remedy = (
+            f"Try another learner.learning_rate ({rate:g}), {rate / 4:g} say, and see whether the observation shows"
+        )
     return Finding(
         "flat_loss",
-        f"The loss does not fall: after {run.num_steps:,} steps policy_loss is {seen['policy_loss']:.3f} and "
-        f"value_loss {seen['value_loss']:.3f}; a network that knows nothing has {seen['uniform_policy_loss']:.3f} and "
-        f"{seen['value_variance']:.3f}.",
-        f"Raise learner.learning_rate ({run.config.learner.learning_rate:g}); if that does not help, see whether the "
-        "observation shows the whole position.",
+        f"The loss does not fall: after {run.num_steps:,} steps {_compared(seen)}.",
+        f"{remedy} the whole position.",
     )
 
 
 def diverged(run: Evidence) -> Finding | None:
-    """The loss jumped, or is worse than that of a network which knows nothing."""
-    seen = _recent(run)
-    if seen is None:
+    """The learning rate is too high: the loss is worse than that of a network which knows nothing, or stays there."""
+    seen, rate = _recent(run), run.config.learner.learning_rate
+    if seen is None or not (_is_diverged(seen) or (_is_flat(seen) and rate > _HIGH_RATE)):
         return None
-    if _is_diverged(seen):
-        said = (
-            f"policy_loss {seen['policy_loss']:.3f} and value_loss {seen['value_loss']:.3f}, against "
-            f"{seen['uniform_policy_loss']:.3f} and {seen['value_variance']:.3f} for a network that knows nothing"
-        )
-    else:
-        now = run.mean("loss", over="steps", amount=_WINDOW_STEPS)
-        before = [
-            run.metrics[index]["loss"]
-            for index in range(1, len(run.metrics) - 1)
-            if "loss" in run.metrics[index] and run.metrics[index].get("steps", 0) >= _WINDOW_STEPS
-        ]
-        if now is None or not before or now["loss"] < _JUMP * (lowest := _low(before)):
-            return None
-        said = f"the loss is {now['loss']:.3f}, after it had been {lowest:.3f}"
-    rate = run.config.learner.learning_rate
     return Finding(
         "diverged",
-        f"The loss diverges: {said}.",
-        f"Lower learner.learning_rate ({rate:g}), to {rate / 4:g} say, and resume from an earlier checkpoint or begin "
-        "again.",
+        f"The learning rate is too high: after {run.num_steps:,} steps {_compared(seen)}.",
+        f"Lower learner.learning_rate ({rate:g}), to {min(rate / 4, _DEFAULT_RATE):g} say, and resume from an earlier "
+        "checkpoint or begin again.",
     )
 
 
 def constant_value(run: Evidence) -> Finding | None:
     """The value predicts no better than a constant, while the policy learns."""
     seen = _recent(run)
-    if seen is None or seen["value_variance"] < _MIN_VARIANCE or _is_diverged(seen) or flat_loss(run) is not None:
+    if seen is None or seen["value_variance"] < _MIN_VARIANCE or _is_diverged(seen) or _is_flat(seen):
         return None
     if _gain(seen, "value_loss", "value_variance") >= _MIN_GAIN:
         return None
@@ -229,6 +215,17 @@ def small_replay(run: Evidence) -> Finding | None:
     )
 
 
+def _comes_too_late(run: Evidence, last: Mapping[str, float], positions: float) -> bool:
+    """Whether a run that goes on will record too few positions for its first step, with a margin of two."""
+    done, config = run.progress_at(last), run.config
+    if last.get("games", 0.0) < config.selfplay.num_slots:  # games of the first batch end at about one time
+        return False
+    if done is None:
+        return len(run.metrics) >= _PATIENCE_ITERATIONS
+    needed = max(config.min_positions, config.learner.batch_size / config.samples_per_position)
+    return done >= _PATIENCE and 2.0 * positions < done * needed
+
+
 def _recent(run: Evidence) -> dict[str, float] | None:
     """Losses of late, and what they would be without knowledge; None before `_MIN_STEPS`."""
     return run.mean(*_FIGURES, over="steps", amount=_WINDOW_STEPS) if run.num_steps >= _MIN_STEPS else None
@@ -243,9 +240,19 @@ def _is_diverged(seen: dict[str, float]) -> bool:
     return is_value_bad or seen["policy_loss"] > _DIVERGED * seen["uniform_policy_loss"]
 
 
-def _low(losses: list[float]) -> float:
-    """The lowest mean of two in a row: one iteration alone may be an accident."""
-    return min(((one + other) / 2 for one, other in pairwise(losses)), default=losses[0])
+def _is_flat(seen: dict[str, float]) -> bool:
+    """Whether neither policy nor value is better than without knowledge, though the search has preferences."""
+    if seen["target_entropy"] > _UNIFORM * seen["uniform_policy_loss"] or _is_diverged(seen):
+        return False
+    is_value_flat = seen["value_variance"] <= _MIN_VARIANCE or _gain(seen, "value_loss", "value_variance") < _MIN_GAIN
+    return is_value_flat and _gain(seen, "policy_loss", "uniform_policy_loss") < _MIN_GAIN
+
+
+def _compared(seen: dict[str, float]) -> str:
+    return (
+        f"policy_loss is {seen['policy_loss']:.3f} and value_loss {seen['value_loss']:.3f}; a network that knows "
+        f"nothing has {seen['uniform_policy_loss']:.3f} and {seen['value_variance']:.3f}"
+    )
 
 
 def _is_early(run: Evidence, row: Mapping[str, float]) -> bool:

@@ -26,7 +26,8 @@ correlations are then known within 0.06."""
 _MIN_POSITIONS = 100
 """Positions of a player from which that player's values are judged."""
 _GOOD = 0.25
-"""Correlation of values and results from which on a value is right for a player. A minute of Hex has 0.33, of Pig 0.5."""
+"""Correlation of values and results from which on a value is right for a player. A minute of Hex has 0.33, of Pig
+0.5."""
 _BAD_SHARE = 0.25
 """Share of that correlation below which the value is wrong for another player. Healthy runs have 0.89 or more."""
 _STEADY = 0.75
