@@ -24,6 +24,23 @@ def test_games() -> None:
     assert code == 0 and all(name in out for name in windrow.game_names())
 
 
+def test_tables_fit_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No word is cut off at 80 columns; more columns need fewer lines."""
+    pages: dict[int, list[str]] = {}
+    for width in (80, 120, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        pages[width] = run("games")[1].splitlines()
+        words = " ".join(pages[width]).split()
+        assert max(map(len, pages[width])) <= width
+        assert {*windrow.game_names(), "rule=freestyle", "5/off(6)", "symmetries"} <= set(words)
+    assert len(pages[80]) > len(pages[120]) > len(pages[200]) == len(windrow.game_names()) + 1
+
+
+def test_one_thing_is_singular() -> None:
+    assert "and 1 more move\n" in run("search", "connect4", "--sims", "5", "--top", "6")[1]
+    assert "1 leaf per tree, 1 thread" in run("profile", "tictactoe", "--evaluator", "uniform", "--threads", "1")[1]
+
+
 def test_search_is_what_the_library_finds() -> None:
     document = run_json("search", "connect4", "--moves", "4453", "--sims", "300", "--seed", "4", "--top", "3")
     game = windrow.make_game("connect4")

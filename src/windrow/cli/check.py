@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from windrow.cli.options import JsonOption, SeedOption, complete_game, examples
-from windrow.cli.output import print_json, progress_bar, stdout
+from windrow.cli.output import counted, print_json, progress_bar, stdout
 from windrow.games.checking import Fault, Report, examine
 from windrow.games.checking.fault import title_of
 from windrow.play.specs import parse_game
@@ -79,7 +79,7 @@ def _document(name: str, report: Report) -> dict[str, object]:
 
 def _print(name: str, report: Report) -> None:
     console = stdout()
-    played = f"{report.num_games:,} games, {report.num_positions:,} positions"
+    played = f"{counted(report.num_games, 'game')}, {counted(report.num_positions, 'position')}"
     if report.faults:
         kinds = f"{len(report.counts)} kind{'s' if len(report.counts) > 1 else ''}"
         console.print(Text(f"{name} has faults of {kinds} ({played}).", style="bold red"))
@@ -91,7 +91,7 @@ def _print(name: str, report: Report) -> None:
     for (kind, method), count in report.counts.items():
         shown = sum((fault.kind, fault.method) == (kind, method) for fault in report.faults)
         if count > shown:
-            console.print(Text(f"\nand {count - shown:,} more times: {title_of(kind, method)}"))
+            console.print(Text(f"\nand {counted(count - shown, 'more time')}: {title_of(kind, method)}"))
     for note in report.notes:
         _print_fault(note, "yellow", label="note: ")
 

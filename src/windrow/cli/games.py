@@ -35,21 +35,20 @@ def games(as_json: JsonOption = False) -> None:
             ", ".join(f"{option}={value}" for option, value in game["options"].items()) or "-",
             str(game["num_players"]),
             game["chance"],
-            str(game["num_actions"]),
-            f"{game['moves'][0]} to {game['moves'][1]}",
+            f"{game['num_actions']}, {game['moves'][0]} to {game['moves'][1]}",
             _shapes(game["observation"]),
             str(game["num_symmetries"]),
         )
         for game in described
     ]
-    print_table(("game", "<options", "players", "<chance", "actions", "<moves", "observation", "symmetries"), rows)
+    print_table(("game", "<options", "players", "<chance", "<actions", "<observation", "symmetries"), rows)
 
 
 def _shapes(observation: Any) -> str:
     """One shape, or named ones."""
     if isinstance(observation, dict):
         return ", ".join(f"{part} {_shapes(shape)}" for part, shape in cast("dict[str, Any]", observation).items())
-    return " x ".join(str(size) for size in observation)
+    return "x".join(str(size) for size in observation)
 
 
 def _describe(name: str) -> dict[str, Any]:

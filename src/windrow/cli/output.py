@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -30,8 +31,8 @@ def stderr() -> Console:
 
 
 def _console(stream: TextIO) -> Console:
-    # A file or a pipe has no width; narrow ones would break lines that programs read.
-    width = None if stream.isatty() else _WIDTH_OF_FILES
+    # A file or a pipe has no width; narrow ones would break lines that programs read. COLUMNS overrides both.
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else _WIDTH_OF_FILES
     return Console(file=stream, highlight=False, width=width)
 
 
@@ -88,14 +89,42 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
-    """A table: the first column to the left, the others to the right, or to the left where a header begins with "<"."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
-    for index, name in enumerate(header):
-        is_left = index == 0 or name.startswith("<")
-        table.add_column(name.lstrip("<"), justify="left" if is_left else "right", no_wrap=not is_left)
+    """Print a table: the first column aligned left, the others right, or left where a header begins with "<".
+
+    Left-aligned columns wrap between words where the table is wider than the terminal.
+    """
+    console = stdout()
+    is_left = [index == 0 or name.startswith("<") for index, name in enumerate(header)]
+    columns = [[name.lstrip("<"), *cells] for name, *cells in zip(header, *rows, strict=True)]
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for left, column, width in zip(is_left, columns, _widths(columns, is_left, console.width), strict=True):
+        table.add_column(column[0], justify="left" if left else "right", no_wrap=not left, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    stdout().print(table)
+    if title is not None:
+        console.print(Text(title, style="bold"))
+    console.print(table)
+
+
+def _widths(columns: Sequence[Sequence[str]], wraps: Sequence[bool], available: int) -> list[int]:
+    """The widths of columns: the widest of those that wrap give way first, none below its longest word.
+
+    Rich would cut off words, and columns to their right, before it wraps the widest column.
+    """
+    widths = [max(map(cell_len, column)) for column in columns]
+    longest = [max(map(cell_len, " ".join(column).split()), default=0) for column in columns]
+    excess = sum(widths) + 2 * (len(widths) - 1) - available
+    for _ in range(excess):
+        spare = [index for index, wrap in enumerate(wraps) if wrap and widths[index] > longest[index]]
+        if not spare:
+            break
+        widths[max(spare, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 game", "2,000 games", "1 leaf", "4 leaves"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:

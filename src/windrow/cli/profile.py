@@ -28,7 +28,7 @@ from windrow.cli.options import (
     search_config,
     with_file,
 )
-from windrow.cli.output import print_facts, print_json, print_table, stderr, stdout
+from windrow.cli.output import counted, print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
 from windrow.engines import HostOptions
 from windrow.errors import ConfigError
@@ -119,9 +119,10 @@ def profile(
         return
     facts = {
         "evaluator": chosen.label,
-        "engine": f"{stats.engine}, {stats.num_trees} trees, {stats.leaves_per_tree} leaves per tree, "
-        f"{stats.num_threads} threads, {stats.pipeline} batches out"
-        + (f", {stats.num_workers} workers" if stats.num_workers else ""),
+        "engine": f"{stats.engine}, {counted(stats.num_trees, 'tree')}, "
+        f"{counted(stats.leaves_per_tree, 'leaf', 'leaves')} per tree, "
+        f"{counted(stats.num_threads, 'thread')}, {counted(stats.pipeline, 'batch', 'batches')} out"
+        + (f", {counted(stats.num_workers, 'worker')}" if stats.num_workers else ""),
         "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
         f"{stats.simulations_per_second:,.0f} per second",
         "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
@@ -165,8 +166,9 @@ def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states
     print_facts(
         {
             "evaluator": maker.text,
-            "engine": f"ray, {stats.num_trees} trees, {stats.leaves_per_tree} leaves per tree, "
-            f"{stats.pipeline} batches out, {len(stats.actors)} actors",
+            "engine": f"ray, {counted(stats.num_trees, 'tree')}, "
+            f"{counted(stats.leaves_per_tree, 'leaf', 'leaves')} per tree, "
+            f"{counted(stats.pipeline, 'batch', 'batches')} out, {counted(len(stats.actors), 'actor')}",
             "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
             f"{stats.simulations_per_second:,.0f} per second",
             "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions; "

@@ -30,7 +30,7 @@ from windrow.cli.options import (
     search_config,
     with_file,
 )
-from windrow.cli.output import ProgressBar, print_json, print_table, progress_bar, stdout
+from windrow.cli.output import ProgressBar, counted, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.games.chance import pass_chance
 from windrow.play.specs import parse_game
@@ -156,14 +156,14 @@ def search(
     print_table(("move", "visits", "share", "Q", "prior", "<line of play"), rows)
     num_hidden = len(rules.legal_actions(state)) - len(rows)
     if num_hidden:
-        console.print(f"and {num_hidden} more moves", style="dim")
+        console.print(f"and {counted(num_hidden, 'more move')}", style="dim")
     stats = result.stats
     console.print(
         f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], "
         f"value {result.value:+.3f} for the player to move\n"
-        f"[dim]{stats.simulations:,} simulations in {stats.total_s:.2f} s "
+        f"[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
         f"({stats.simulations_per_second:,.0f} per second), {chosen.label}, {stats.engine}, "
-        f"{stats.nn_batches:,} calls of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
+        f"{counted(stats.nn_batches, 'call')} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
         f"depth {stats.max_depth}, stopped by {stats.stopped_by}[/dim]"
     )
 

@@ -23,7 +23,7 @@ from windrow.cli.options import (
     file_settings,
     read_settings,
 )
-from windrow.cli.output import print_facts, print_json, progress_bar
+from windrow.cli.output import counted, print_facts, print_json, progress_bar
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
@@ -165,5 +165,5 @@ def _in_words(document: dict[str, Any]) -> dict[str, str]:
         f"{document['nn_positions_per_s']:,.0f} positions a second, batches {document['batch_fill']:.0%} full",
         "results": f"first player won {document['first_player_wins'] / games:.0%}, "
         f"drawn {document['draws'] / games:.0%}",
-        "repeated": f"{document['repeated_games']:,} games were move for move an earlier one",
+        "repeated": f"{counted(document['repeated_games'], 'game')} repeated an earlier one move for move",
     }
