@@ -24,6 +24,16 @@ def test_games() -> None:
     assert code == 0 and all(name in out for name in windrow.game_names())
 
 
+def test_search_takes_a_position() -> None:
+    by_moves = run_json("search", "connect4", "--moves", "44", "--sims", "50")
+    by_text = run_json("search", "connect4", "--position", "7/7/7/7/3o3/3x3 x", "--sims", "50")
+    assert by_text["moves"] == by_moves["moves"] and by_text["position"] == "7/7/7/7/3o3/3x3 x"
+    code, _, err = run("search", "connect4", "--position", "7 x")
+    assert code == 1 and "has 6 rows, not 1" in err
+    code, _, err = run("search", "connect4", "--moves", "4", "--position", "7 x")
+    assert code != 0 and "give one of them" in err
+
+
 def test_tables_fit_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """No word is cut off at 80 columns; more columns need fewer lines."""
     pages: dict[int, list[str]] = {}

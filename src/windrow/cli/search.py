@@ -32,7 +32,9 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import ProgressBar, counted, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
+from windrow.errors import ConfigError
 from windrow.games.chance import pass_chance
+from windrow.games.positions import parse_position
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
@@ -47,6 +49,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "windrow search connect4 # the first move",
             "windrow search connect4 --moves 4453 --sims 5000",
+            "windrow search connect4 --position '7/7/7/7/3o3/3x3 x' # the board from the top, and who is to move",
             "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
             "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
             "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # a checkpoint of your own network",
@@ -61,6 +64,10 @@ def register(app: typer.Typer) -> None:
 def search(
     game: GameArgument,
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that led to the position, such as 4453.")] = "",
+    position: Annotated[
+        str | None,
+        typer.Option("--position", "-p", help="The position as text, such as '7/7/7/7/3o3/3x3 x', instead of moves."),
+    ] = None,
     evaluator: EvaluatorOption = "rollout",
     network: NetworkOption = None,
     top: Annotated[int, typer.Option("--top", help="Moves to show.", min=1)] = 10,
@@ -92,7 +99,10 @@ def search(
     """
     rules = parse_game(game)
     dice = random.Random(seed)
-    state, drawn = pass_chance(rules, rules.state_from_moves(moves), lambda _: dice.getrandbits(64))
+    if moves and position is not None:
+        raise ConfigError("--moves and --position both say which position to search: give one of them")
+    given = rules.state_from_moves(moves) if position is None else parse_position(rules, position)
+    state, drawn = pass_chance(rules, given, lambda _: dice.getrandbits(64))
     config = search_config(
         settings,
         with_file(config_file, SearchConfig(num_simulations=800 if time_s is None else None, time_limit_s=time_s)),
@@ -125,7 +135,7 @@ def search(
             {
                 "game": rules.name,
                 "game_options": dict(rules.options),
-                "position": moves,
+                "position": moves if position is None else position,
                 "evaluator": chosen.label,
                 "best_move": rules.action_name(result.best_action),
                 "value": result.value,
