@@ -292,3 +292,27 @@ def test_play_ends_with_its_input_and_tells_the_game_as_json() -> None:
     assert code == 0 and "Left the game." in err
     assert document["moves"].startswith("4") and len(document["moves"]) == 2
     assert (document["finished"], document["score"], document["you"]) == (False, None, "first")
+
+
+def test_play_says_who_you_are_and_what_is_legal() -> None:
+    code, out, _ = run("play", "connect4", "random", "--second", "--moves", "1", "--seed", "1", stdin="9\nquit\n")
+    assert code == 0 and "You are o (the second player), against random." in out
+    assert "Legal moves: 1 2 3 4 5 6 7" in out
+    assert "and 165 more (type moves)" in run("play", "gomoku", "random", stdin="zz\n")[1]
+
+
+def test_play_takes_whole_turns_and_keeps_the_numbers() -> None:
+    """X is at the bottom right throughout: its point 1 stays the last of the bottom row."""
+    start = ("play", "backgammon", "random", "--seed", "1", "--position", "4HPwATDgc/ABMA x 31")
+    code, out, _ = run(*start, stdin="8/4\n24/23/2\n8/5 6/5\nquit\n")
+    assert code == 0 and "'24/23/2' is not legal here" in out and "can be played in different ways" not in out
+    bottom = [line for line in out.splitlines() if line.split()[:1] in (["12"], ["13"])]
+    assert {line.split()[0] + line.split()[-1] for line in bottom} == {"1324", "121"}
+    assert len(json.loads(run(*start, "--json", stdin="8/5 6/5\n")[1])["moves"].split()) > 3
+
+
+def test_play_takes_a_position_in_the_terminal_only() -> None:
+    code, _, err = run("play", "connect4", "--position", "7/7/7/7/3o3/3x3 x")
+    assert code == 1 and "--position is for the terminal" in err
+    code, out, _ = run("play", "connect4", "random", "--position", "7/7/7/7/3o3/3x3 x", stdin="4\nundo\n")
+    assert code == 0 and "You are x" in out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import windrow
 from windrow.errors import GameError
 from windrow.games.positions import parse_position, position_text
-from windrow.games.protocol import TERMINAL
+from windrow.games.protocol import CHANCE, TERMINAL
 
 GAMES = [
     ("tictactoe", {}),
@@ -20,7 +20,18 @@ GAMES = [
     ("gomoku", {}),
     ("gomoku", {"size": 6, "rule": "standard"}),
     ("othello", {}),
+    ("backgammon", {}),
+    ("pig", {}),
+    ("pig", {"target": 7}),
+    ("azul", {}),
+    ("azul", {"players": 3, "max_rounds": 3}),
+    ("azul", {"players": 4, "scoring": "margin"}),
 ]
+AZUL = (
+    "round 1; turn 1; start 0; displays BBYR/----/BKWW/----/YRRK; centre YYK*; bag B17 Y15 R16 K16 W17; "
+    "player 0: 0 points, lines -/-/-/-/-, wall ...../...../...../...../....., floor -; "
+    "player 1: 0 points, lines -/R/-/-/-, wall ...../...../...../...../....., floor -"
+)
 
 
 @pytest.mark.parametrize(("name", "options"), GAMES)
@@ -34,7 +45,9 @@ def test_every_position_of_a_game_is_read_back(name: str, options: dict[str, int
         assert parse_position(game, position_text(state)) == state
         if game.to_play(state) == TERMINAL:
             return
-        state = game.apply(state, dice.choice(game.legal_actions(state)))
+        is_chance = game.to_play(state) == CHANCE
+        moves = [game.sample_outcome(state, dice.getrandbits(64))] if is_chance else game.legal_actions(state)
+        state = game.apply(state, dice.choice(moves))
 
 
 def test_known_positions() -> None:
@@ -62,7 +75,36 @@ def test_known_positions() -> None:
         ("othello", "X O", "64 of X, O and -"),
         ("othello", "-" * 64 + " X", "never empty"),
         ("othello", "-" * 24 + "--OXXXXX---XX-------X--------X--------X- O", "o cannot move here, so x is to move"),
-        ("pig", "x x", "has no notation for positions"),
+        ("backgammon", "4HPwATDgc/ABMA", "must be a position ID, x or o, and the dice"),
+        ("backgammon", "4HPwATDgc/ABM x", "has 14 letters"),
+        ("backgammon", "4HPwATDgc/ABM? x", "has 14 letters"),
+        ("backgammon", "////////////// x", "more than 15 checkers"),
+        ("backgammon", "4HPwATDgc/ABMA x 71", "dice '71' must be a roll"),
+        ("backgammon", "4HPwATDgc/ABMA x 3+1", "dice '3+1' must be a roll"),
+        ("backgammon", "4HPwATDgc/ABMA first 31", "'first' stands only after"),
+        ("backgammon", "AAAAAAAAAAAAAA x", "o has no checkers left and has won"),
+        ("pig", "x x", "must be the scores of x and o"),
+        ("pig", "1-0 +0 x", "x cannot have 1"),
+        ("pig", "101-0 +0 x", "x cannot have 101"),
+        ("pig", "100-0 +0 o", "x has 100 and has won"),
+        ("pig", "100-0 +0 x rolls", "write +0, and no 'rolls'"),
+        ("pig", "90-0 +10 x", "turn total 10 cannot be"),
+        ("azul", "", "the position lacks round"),
+        ("azul", f"{AZUL}; turn 1", "says 'turn' twice"),
+        ("azul", AZUL.replace("round", "rund"), "'rund 1' is no part"),
+        ("azul", AZUL.replace("turn 1", "turn 2"), "turn '2' must be a player, deal or over"),
+        ("azul", AZUL.replace("turn 1", "turn deal"), "between rounds the displays and floor lines are empty"),
+        ("azul", AZUL.replace("BBYR/", ""), "there are 5 displays"),
+        ("azul", AZUL.replace("BBYR", "BBQR"), "has 'Q'"),
+        ("azul", AZUL.replace("BBYR", "BBYRR"), "display A has 5 tiles"),
+        ("azul", AZUL.replace("BBYR", "BBY-"), "a display has 3 of 4 tiles"),
+        ("azul", AZUL.replace("YYK*", "YYK"), "marker * must be in one place"),
+        ("azul", AZUL.replace("YYK*", "YYK").replace("floor -", "floor *", 2).replace("*", "-", 1), "so start is 1"),
+        ("azul", AZUL.replace("B17", "B18"), "there are 21 blue tiles"),
+        ("azul", AZUL + "; lid B1", "there are 21 blue tiles"),
+        ("azul", AZUL.replace("-/R/", "-/RRR/"), "line 2 of player 1, 'RRR', must be - or at most 2"),
+        ("azul", AZUL.replace("wall .....", "wall Y....", 1), "row 1 of the wall of player 0, 'Y....', must be BYRKW"),
+        ("azul", AZUL.replace("0 points", "many points", 1), "player 0: 'many points"),
     ],
 )
 def test_what_is_wrong_is_said(name: str, text: str, problem: str) -> None:
@@ -71,3 +113,43 @@ def test_what_is_wrong_is_said(name: str, text: str, problem: str) -> None:
     with pytest.raises(GameError) as caught:
         parse_position(game, text)
     assert problem in str(caught.value)
+
+
+def test_positions_of_backgammon_are_those_of_gnubg() -> None:
+    """IDs and boards that GNU Backgammon 1.07 prints; x is its player at the bottom, whose points run from 1 up."""
+    game = windrow.make_game("backgammon")
+    assert position_text(game.initial_state()) == "4HPwATDgc/ABMA first"
+    state = parse_position(game, "4HPwATDIZ/ABMA x 1")
+    points = [-2, 0, 0, 1, 0, 5, 0, 2, 0, 0, 0, -5, 5, 0, 0, 0, -3, 0, -5, 0, 0, 0, 0, 2]
+    assert list(memoryview(state.data).cast("b")[:24]) == points
+    state = parse_position(game, "lE/wBRChD/gAOA o 32")
+    points = [-3, 0, 1, 1, 0, 5, 0, 1, 0, 0, 0, -5, 5, 1, 0, 0, 0, 0, -5, -1, 0, 0, 1, -1]
+    assert list(memoryview(state.data).cast("b")[:24]) == points
+
+
+def test_dice_of_backgammon() -> None:
+    """A roll is two digits, the rest of one has + between the dice."""
+    game = windrow.make_game("backgammon")
+    state = game.state_from_moves("x31 8/5 6/5 33")
+    for words in ("33", "3+3+3", "3+3", "3"):
+        assert position_text(state).split(maxsplit=1)[1] == f"o {words}"
+        state = game.apply(state, game.parse_action("8/5" if words != "3+3+3" else "13/10"))
+
+
+def test_a_position_of_azul_by_hand() -> None:
+    """Parts may come in any order and on lines of their own; displays are put in order; the lid has the rest."""
+    game = windrow.make_game("azul")
+    state = parse_position(game, AZUL)
+    assert (
+        parse_position(game, "\n".join(reversed(AZUL.replace("BBYR/----/BKWW", "BWKW/----/BYBR").split("; ")))) == state
+    )
+    assert "A BBYR  B ----  C BKWW  D ----  E YRRK\nZ YYK*" in str(state) and str(state).endswith("player 1 to move")
+    assert "; lid -; " not in position_text(state) or parse_position(game, position_text(state)) == state
+
+
+def test_other_games_have_no_notation() -> None:
+    from windrow.games.python_game import as_core_game
+    from sticks import Sticks
+
+    with pytest.raises(GameError, match="has no notation for positions"):
+        parse_position(as_core_game(Sticks()), "x")

@@ -21,13 +21,18 @@ from windrow.cli.output import print_json, stderr, stdout
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
 from windrow.errors import ConfigError, IllegalMoveError
 from windrow.games.core_game import CoreGame, State
+from windrow.games.native import NativeGame
+from windrow.games.positions import parse_position
 from windrow.games.protocol import CHANCE, TERMINAL
+from windrow.games.turns import parse_turn, render_for
 from windrow.play.players import Player, SearchPlayer, make_player
 from windrow.play.specs import parse_game
 
 _DEFAULT_PLAYER = "rollout:1000"
 _WITHOUT_NETWORK = ("rollout", "uniform")
 """Evaluators that every page offers."""
+_MAX_LISTED = 60
+"""Legal moves that are listed after an illegal one."""
 _HELP = "A move such as {example}, or: moves, hint, undo, help, quit."
 
 
@@ -41,6 +46,7 @@ def register(app: typer.Typer) -> None:
             "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
             "windrow play othello --text # in the terminal, against random games",
             "windrow play connect4 solver --moves 4444 # from a position on",
+            "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
         )
     )(play)
 
@@ -58,6 +64,10 @@ def play(
     ] = None,
     is_second: Annotated[bool, typer.Option("--second/--first", help="Who moves first: the player, or you.")] = False,
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that are made already.")] = "",
+    position: Annotated[
+        str | None,
+        typer.Option("--position", "-p", help="In the terminal: the position as text, instead of moves."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the player and of chance; another one every time.", min=0)
     ] = None,
@@ -89,7 +99,11 @@ def play(
     """
     rules = parse_game(game)
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
+    if moves and position is not None:
+        raise ConfigError("--moves and --position both say where the game begins: give one of them")
     if player is None and not is_text and not as_json:
+        if position is not None:
+            raise ConfigError("--position is for the terminal: add --text or a player, or give --moves for the page")
         _open_page(
             rules,
             checkpoint or [],
@@ -108,8 +122,9 @@ def play(
         raise ConfigError(
             f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
         )
+    start = rules.state_from_moves(moves) if position is None else parse_position(rules, position)
     opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network)
-    table = _Table(rules, opponent, own_side=int(is_second), moves=moves, seed=seed, is_quiet=as_json)
+    table = _Table(rules, opponent, own_side=int(is_second), start=start, seed=seed, is_quiet=as_json)
     try:
         table.run()
     finally:
@@ -173,21 +188,20 @@ class _Table:
     """A game between a person and a player, who takes all other seats."""
 
     def __init__(
-        self, game: CoreGame, opponent: Player, *, own_side: int, moves: str, seed: int, is_quiet: bool
+        self, game: CoreGame, opponent: Player, *, own_side: int, start: State, seed: int, is_quiet: bool
     ) -> None:
         if own_side >= game.num_players:
             raise ConfigError(f"{game!r} is a game for one: there is no second player")
         self._dice = random.Random(seed)
         self.game, self.opponent, self.own_side = game, opponent, own_side
-        self.start = game.state_from_moves(moves)
-        self.state: State = self.start
+        self.start = self.state = start
         self.actions: list[int] = []
         self._console = stderr() if is_quiet else stdout()
 
     def run(self) -> None:
         """Play until the game is over or the person leaves."""
         example = self.game.action_name(0)
-        self._say(f"You against {self.opponent.name}. {_HELP.format(example=example)}", style="dim")
+        self._say(f"You are {self._seat()}, against {self.opponent.name}. {_HELP.format(example=example)}", style="dim")
         self._show()
         while (turn := self.game.to_play(self.state)) != TERMINAL:
             if turn == CHANCE:
@@ -222,10 +236,22 @@ class _Table:
             self._undo()
         else:
             try:
-                self._make(self.game.parse_action(text.strip()))
+                self._make(*parse_turn(self.game, self.state, text.strip()))
             except IllegalMoveError as error:
                 self._say(str(error).splitlines()[0], style="red")
+                self._say(f"Legal moves: {self._legal_names()}", style="dim")
         return True
+
+    def _seat(self) -> str:
+        """Who the person is, as the board shows it."""
+        has_marks = isinstance(self.game, NativeGame) and self.game.name != "azul"
+        mark = "xo"[self.own_side] if has_marks else f"player {self.own_side}"
+        return f"{mark} (the {'second' if self.own_side else 'first'} player)"
+
+    def _legal_names(self) -> str:
+        names = [self.game.action_name(action) for action in self.game.legal_actions(self.state)]
+        hidden = len(names) - _MAX_LISTED
+        return " ".join(names[:_MAX_LISTED]) + (f" and {hidden} more (type moves)" if hidden > 0 else "")
 
     def _draw(self) -> None:
         """Let chance do what it does."""
@@ -234,16 +260,20 @@ class _Table:
         self._make(outcome)
 
     def _answer(self) -> None:
-        thought = ""
+        """Let the opponent play its whole turn."""
+        player, state, actions, thought = self.game.to_play(self.state), self.state, list[int](), ""
         with stderr().status("thinking"):
-            if isinstance(self.opponent, SearchPlayer):
-                result = self.opponent.search([self.state])[0]
-                action = self.opponent.pick(result, len(self.actions))
-                thought = f" (it expects {result.value:+.2f} for itself)"
-            else:
-                action = self.opponent.choose([self.state])[0]
-        self._say(f"{self.opponent.name} plays {self.game.action_name(action)}{thought}", style="cyan")
-        self._make(action)
+            while self.game.to_play(state) == player:
+                if isinstance(self.opponent, SearchPlayer):
+                    result = self.opponent.search([state])[0]
+                    actions.append(self.opponent.pick(result, len(self.actions) + len(actions)))
+                    thought = thought or f" (it expects {result.value:+.2f} for itself)"
+                else:
+                    actions.append(self.opponent.choose([state])[0])
+                state = self.game.apply(state, actions[-1])
+        names = " ".join(map(self.game.action_name, actions))
+        self._say(f"{self.opponent.name} plays {names}{thought}", style="cyan")
+        self._make(*actions)
 
     def _hint(self) -> None:
         with stderr().status("thinking"):
@@ -263,13 +293,14 @@ class _Table:
         self.state = states[own[-1]]
         self._show()
 
-    def _make(self, action: int) -> None:
-        self.state = self.game.apply(self.state, action)
-        self.actions.append(action)
+    def _make(self, *moves: int) -> None:
+        for move in moves:
+            self.state = self.game.apply(self.state, move)
+            self.actions.append(move)
         self._show()
 
     def _show(self) -> None:
-        self._say(f"\n{self.state}\n")
+        self._say(f"\n{render_for(self.state, self.own_side)}\n")
 
     def _say(self, text: str, *, style: str | None = None) -> None:
         self._console.print(text, style=style, markup=False)

@@ -152,7 +152,12 @@ class _Board:
     def _read_line(self, row: int, text: str) -> None:
         tiles = "" if text == _NOTHING else text
         where = f"line {row + 1} of player {self.player}, {text!r:.50},"
-        if len(tiles) > row + 1 or len(set(tiles)) > 1 or not set(tiles) <= set(_COLOURS) or (not tiles and text != _NOTHING):
+        if (
+            len(tiles) > row + 1
+            or len(set(tiles)) > 1
+            or not set(tiles) <= set(_COLOURS)
+            or (not tiles and text != _NOTHING)
+        ):
             raise GameError(f"{where} must be - or at most {row + 1} equal tiles of {_COLOURS}.")
         if tiles and self.has_on_wall(row, tiles[0]):
             raise GameError(f"{where} has a colour that row {row + 1} of the wall has already.")

@@ -127,13 +127,22 @@ class MatchResult:
         lines += [f"{name}  {won:>5}  {drawn:>5}  {lost:>6}  {score:>6.1%}" for name, won, drawn, lost, score in rows]
         lines += [
             f"{len(self.games)} games of {self.game!r}; A scores {self.score_when_first:.1%} when it moves first",
-            f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %), A is the stronger one with {self.los:.1%}",
+            f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %); {self._superiority()}",
         ]
         if (gain := self.gain) is not None:
             lines.append(f"A makes {gain}")
         if self.test or self.stopped_by == "running":
             lines.append(_VERDICTS[self.stopped_by] + (f" ({self.test})" if self.test else ""))
         return "\n".join(lines)
+
+    def _superiority(self) -> str:
+        """Who is likely to be stronger, in words."""
+        if 0.495 <= self.los <= 0.505:
+            return "either may be the stronger one"
+        name, likelihood = ("A", self.los) if self.los > 0.5 else ("B", 1.0 - self.los)
+        return f"{name} is stronger with a probability of {min(likelihood, 0.999):.1%}" + " or more" * (
+            likelihood > 0.999
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
