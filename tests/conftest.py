@@ -17,6 +17,9 @@ from windrow import engine_registry
 _CACHE = tempfile.TemporaryDirectory(prefix="windrow-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
+# COLUMNS is the width of windrow's output, and pytest-xdist sets it in its workers.
+os.environ.pop("COLUMNS", None)
+
 # A shell lets what it starts with & ignore Ctrl-C, and so would every process that tests send it to.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

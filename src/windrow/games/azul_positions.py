@@ -40,7 +40,7 @@ _BOARD = re.compile(r"(\d{1,4}) points?, *lines ([^,]*), *wall ([^,]*), *floor (
 
 
 def _heaps() -> list[tuple[int, ...]]:
-    """The contents of a display by its number: counts of the colours, in ascending order (cpp/games/azul_displays.h)."""
+    """The contents of a display by its number, as counts of the colours (cpp/games/azul_displays.h)."""
     counts = {
         tuple(tiles.count(colour) for colour in range(_ROWS))
         for size in range(_DISPLAY_TILES + 1)
@@ -152,12 +152,8 @@ class _Board:
     def _read_line(self, row: int, text: str) -> None:
         tiles = "" if text == _NOTHING else text
         where = f"line {row + 1} of player {self.player}, {text!r:.50},"
-        if (
-            len(tiles) > row + 1
-            or len(set(tiles)) > 1
-            or not set(tiles) <= set(_COLOURS)
-            or (not tiles and text != _NOTHING)
-        ):
+        is_known = text == _NOTHING or (text != "" and set(text) <= set(_COLOURS))
+        if not is_known or len(tiles) > row + 1 or len(set(tiles)) > 1:
             raise GameError(f"{where} must be - or at most {row + 1} equal tiles of {_COLOURS}.")
         if tiles and self.has_on_wall(row, tiles[0]):
             raise GameError(f"{where} has a colour that row {row + 1} of the wall has already.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from windrow.errors import IllegalMoveError
 from windrow.games.core_game import CoreGame, State
@@ -37,7 +38,7 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
     for match in found:
         assert match is not None
         places = [_place(name) for name in (match[1] + match[2].replace("*", "")).split("/")]
-        steps += [*zip(places, places[1:], strict=False)] * int(match[3] or 1)
+        steps += [*pairwise(places)] * int(match[3] or 1)
     player = game.to_play(state)
     ends: dict[State, list[int]] = {}
     if 0 < len(steps) <= 4:

@@ -140,9 +140,8 @@ class MatchResult:
         if 0.495 <= self.los <= 0.505:
             return "either may be the stronger one"
         name, likelihood = ("A", self.los) if self.los > 0.5 else ("B", 1.0 - self.los)
-        return f"{name} is stronger with a probability of {min(likelihood, 0.999):.1%}" + " or more" * (
-            likelihood > 0.999
-        )
+        share = f"{likelihood:.1%}" if likelihood <= 0.999 else "more than 99.9%"
+        return f"{name} is stronger with a probability of {share}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
