@@ -3,8 +3,8 @@
 A position is a list of parts with `;` or a new line between them, each a word and what it says:
 
     round 2; turn 1; start 0
-    displays BBYR/----/BKWW/----/YRRK; centre YYK*; bag B17 Y16 R16 K15 W16; lid B1
-    player 0: 12 points, lines -/RR/-/-/WW, wall B..../...../...../...../....., floor *KK
+    displays BBYR/----/BKWW/----/YRRK; centre YYK*; bag B10 Y9 R9 K8 W8
+    player 0: 12 points, lines -/RR/-/-/WW, wall B..../...../...../...../....., floor KK
     player 1: 3 points, lines -/-/-/-/-, wall ...../...../..B../...../....., floor -
 
 Tiles are B, Y, R, K (black) and W. `turn` is the player to move, "deal" before the tiles are dealt, or "over". `start`
