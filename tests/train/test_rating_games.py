@@ -10,7 +10,7 @@ from training_cases import finish, same_bits, small_run
 
 from windrow import make_game
 from windrow.errors import ConfigError
-from windrow.nets import ResNet
+from windrow.nets import make_network
 from windrow.play.ratings import RatedGame, fit_ratings
 from windrow.train import TrainConfig, TrainingRun, rating_games, read_metrics
 from windrow.train.progress import Counters, Progress
@@ -36,7 +36,7 @@ class Rig:
     def iterate(self, seconds: float = 60.0, *, seed: int = 0, **settings: Any) -> CheckpointRating | None:
         self.counters.iteration += 1
         self.counters.total_s += seconds
-        net = ResNet.for_game(self.game, seed=seed, **self.config.network.to_dict())
+        net = make_network(self.config.network, self.game, seed=seed)
         return self.ratings.measure(net, **settings)
 
     def games(self) -> list[dict[str, Any]]:

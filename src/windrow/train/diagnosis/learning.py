@@ -222,7 +222,7 @@ def _comes_too_late(run: Evidence, last: Mapping[str, float], positions: float) 
         return False
     if done is None:
         return len(run.metrics) >= _PATIENCE_ITERATIONS
-    needed = max(config.min_positions, config.learner.batch_size / config.samples_per_position)
+    needed = max(config.min_positions, config.learner.batch_size / max(config.samples_per_position, 1e-9))
     return done >= _PATIENCE and 2.0 * positions < done * needed
 
 
