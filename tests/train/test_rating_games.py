@@ -19,6 +19,20 @@ from windrow.train.rating_log import CheckpointRating, RatingLog, checkpoint_nam
 from windrow.train.strength_config import StrengthConfig
 
 A_LOT = {"share": 0.5, "num_simulations": 4}
+OWN_NETWORK = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, observation, num_actions):
+        super().__init__()
+        self.trunk = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(num_actions + 1))
+        self.trunk(torch.zeros(1, *observation))
+
+    def forward(self, observations):
+        found = self.trunk(observations)
+        return found[:, :-1], torch.tanh(found[:, -1])
+"""
 
 
 class Rig:
@@ -164,6 +178,16 @@ def test_a_game_of_three(tmp_path: Path):
     players = [tuple(game["players"]) for game in rig.games()]
     assert all(len(names) == 3 for names in players)
     assert len({names.index("iteration 1") for names in players}) == 3
+
+
+@pytest.mark.parametrize("kind", ["mlp", "transformer", "mynet.py:Net"])
+def test_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
+    (tmp_path / "mynet.py").write_text(OWN_NETWORK)
+    monkeypatch.chdir(tmp_path)
+    rig = Rig(tmp_path / "run", network={"kind": kind})
+    rig.iterate()
+    rating = rig.iterate(seed=1)
+    assert rating is not None and rating.error > 0 and rating.gain is not None
 
 
 def test_errors_end_the_ratings_and_not_the_run(tmp_path: Path):

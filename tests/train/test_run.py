@@ -20,7 +20,7 @@ from windrow.train import GameLog, TrainConfig, TrainingRun, load_training, read
 from windrow.train.progress import Counters, Progress
 
 PROGRAM = Path(__file__).with_name("run_until_killed.py")
-TIMES = {"selfplay_s", "learn_s", "total_s"}
+TIMES = {"selfplay_s", "learn_s", "strength_s", "total_s"}
 
 
 def counters(folder: Path) -> dict[str, Any]:
