@@ -180,6 +180,37 @@ def test_hexapawn_is_what_it_says() -> None:
     assert value(game.initial_state()) == -1
 
 
+@pytest.mark.parametrize("target", ["hex.py:Hex", "hex_compiled.py:Hex", "einstein.py:EinStein", "boxes.py:Boxes"])
+def test_the_games_keep_the_contract(target: str) -> None:
+    from windrow.testing import check_game
+
+    check_game(windrow.make_game(f"{EXAMPLES / 'games' / target}"))
+
+
+def test_boxes_are_won_by_the_most() -> None:
+    game = windrow.make_game(f"{EXAMPLES / 'games' / 'boxes.py'}:Boxes", size=1)
+    state = game.state_from_moves("b1 a2 c2")
+    assert game.to_play(state) == 0
+    state = game.apply(state, game.parse_action("b3"))
+    assert game.to_play(state) == windrow.TERMINAL and list(game.returns(state)) == [1, -1, -1]
+    game = windrow.make_game(f"{EXAMPLES / 'games' / 'boxes.py'}:Boxes", size=2)
+    for order, results in (((0, 1, 2, 2), [-1, -1, 1]), ((0, 0, 1, 1), [0, 0, -1])):
+        assert list(game.rules.returns((0, order, 0))) == results
+
+
+def test_the_die_names_the_stone() -> None:
+    """Stone 3 takes stone 6 on its way: a six is then for stone 5, and a three for the one that is left."""
+    game = windrow.make_game(f"{EXAMPLES / 'games' / 'einstein.py'}:EinStein")
+    state = game.state_from_moves("3")
+    assert [game.action_name(action) for action in game.legal_actions(state)] == ["3r", "3d", "3x"]
+    state = game.state_from_moves("1 1d 1 1r 6")  # 1 took 4
+    assert [game.action_name(action) for action in game.legal_actions(state)] == ["6r", "6d", "6x"]
+    state = game.state_from_moves("1 1d 1 1r 4")
+    assert [game.action_name(action) for action in game.legal_actions(state)] == ["3r", "3d", "3x", "5r", "5d", "5x"]
+    state = game.state_from_moves("3 3x 1 1r 3 3x 1 1x 3 3x")
+    assert game.to_play(state) == windrow.TERMINAL or not game.legal_actions(state)
+
+
 def test_a_position_is_analysed_and_drawn(tmp_path: Path) -> None:
     #   . . o o o . .
     #   . . x x x . .    x to move: 2 and 6 both win at once

@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from operator import index
 from typing import Any, TypeAlias
@@ -174,6 +175,13 @@ class CoreGame(ABC):
         return outcomes[-1][0]
 
     # --- Identity ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Sizes and a few random games: equal for equal rules, whatever they are written in."""
+        from windrow.games.identity import describe_rules
+
+        return describe_rules(self)
 
     @abstractmethod
     def hash(self, state: State) -> int:

@@ -242,6 +242,7 @@ def _describe(
         "format": FORMAT,
         "game": game.name,
         "game_options": dict(game.options),
+        "rules": game.facts,
         "net": spec_of(net),
         "search": config.get("search"),
         "config": config,
@@ -377,7 +378,7 @@ def _read_model(
     tensors, metadata = read_tensors(file)
     _check_format(metadata, file)
     try:
-        found = game_from_file(metadata.get("game"), metadata.get("game_options"), game)
+        found = game_from_file(metadata.get("game"), metadata.get("game_options"), game, metadata.get("rules"))
         if not isinstance(spec := metadata.get("net"), dict):
             raise ConfigError("it does not describe its network")
         described, facts = cast("dict[str, Any]", spec), game_facts(found)

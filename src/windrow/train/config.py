@@ -21,8 +21,9 @@ from typing import Any, cast
 
 from windrow.config import SearchConfig
 from windrow.engines import as_options
-from windrow.errors import ConfigError, UnknownKeyError
+from windrow.errors import ConfigError, GameError, UnknownKeyError
 from windrow.games.core_game import CoreGame
+from windrow.games.provenance import game_from_file
 from windrow.nets.config import NetworkConfig, ResNetConfig
 from windrow.play.specs import parse_network
 from windrow.search.engines import find_engine
@@ -36,6 +37,8 @@ from windrow.train.strength_config import StrengthConfig
 
 STRATEGY_SECTIONS = ("device",)
 """Sections that not every training strategy reads."""
+RULES = "rules.json"
+"""The file in a run's folder with the facts of its game."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -204,6 +207,30 @@ def _engine_in(overrides: Mapping[str, Any]) -> str | None:
     search = merge({}, overrides).get("search")
     engine = cast("dict[str, Any]", search).get("engine") if isinstance(search, dict) else None
     return None if engine is None else as_options(engine).name
+
+
+def game_of_run(folder: Path, name: object, options: object, game: CoreGame | None = None) -> CoreGame:
+    """The game that a run's settings name, or `game` if that has the same rules.
+
+    Args:
+        folder: the run's; its rules.json has the facts of the rules.
+        name: of the game, as the settings say.
+        options: of the game, as the settings say.
+        game: the game that the user named. None: only a game that comes with windrow will do.
+
+    Raises:
+        GameError: as `game_from_file`.
+    """
+    try:
+        return game_from_file(name, options, game)
+    except GameError:
+        if game is None or not (folder / RULES).exists():
+            raise
+    try:
+        rules = read_file(folder / RULES)
+    except ConfigError as error:
+        raise GameError(str(error)) from error
+    return game_from_file(name, options, game, rules)
 
 
 def shipped_config(game: str) -> Path:

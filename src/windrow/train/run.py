@@ -7,6 +7,7 @@
 The folder holds
 
     config.json      the settings
+    rules.json       the facts of the game: sizes and a few random games, to know it again by
     games/000001.games ...   the games of each iteration, written as they finish; not of a run on a device
     checkpoints/000001/ ...  weights, optimizer and counters after an iteration
     metrics.jsonl    one line per iteration
@@ -30,13 +31,12 @@ from typing import Any
 from windrow.engines import EngineOptions
 from windrow.errors import CheckpointError, ConfigError, GameError, TrainingError
 from windrow.games.core_game import CoreGame
-from windrow.games.provenance import game_from_file
 from windrow.games.registry import make_game
 from windrow.nets.specs import own_network
 from windrow.play.specs import parse_networks
 from windrow.search.engines import engine_class, engines_that
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
-from windrow.train.config import STRATEGY_SECTIONS, TrainConfig
+from windrow.train.config import RULES, STRATEGY_SECTIONS, TrainConfig, game_of_run
 from windrow.train.diagnosis import Diagnosis, Finding
 from windrow.train.disk import explain_write, replace_file
 from windrow.train.metrics import MetricsLog
@@ -122,7 +122,7 @@ class TrainingRun:
                 (folder / "checkpoints").mkdir(exist_ok=True)
             except OSError as error:
                 raise explain_write(folder, error) from error
-            _write_config(folder, config)
+            _write_config(folder, config, game)
             return cls(folder, made, ratings, Counters(), None, held)
 
     @classmethod
@@ -157,7 +157,7 @@ class TrainingRun:
             path = _find_checkpoint(folder)
             made, ratings = kind(game, config), RunRatings(game, config)
             if overrides:
-                _write_config(folder, config)
+                _write_config(folder, config, game)
             if path is None:
                 return cls(folder, made, ratings, Counters(), None, held)
             training = load_training(path, game=game, network=config.network)
@@ -268,7 +268,8 @@ class TrainingRun:
         self._held.close()
 
 
-def _write_config(folder: Path, config: TrainConfig) -> None:
+def _write_config(folder: Path, config: TrainConfig, game: CoreGame) -> None:
+    replace_file(folder / RULES, json.dumps(game.facts) + "\n")
     replace_file(folder / "config.json", json.dumps(config.to_dict(), indent=2) + "\n")
 
 
@@ -294,7 +295,7 @@ def _read_settings(
         )
     config = TrainConfig.read(path, overrides)
     try:
-        found = game_from_file(config.game, config.game_options, game)
+        found = game_of_run(folder, config.game, config.game_options, game)
         own = own_network(config.network.to_dict(), parse_networks(network))
     except (ConfigError, GameError) as error:
         raise ConfigError(f"{path} cannot be used: {error}") from error

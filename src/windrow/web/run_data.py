@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
-from windrow.games.provenance import game_from_file
 from windrow.settings import read_file
+from windrow.train.config import game_of_run
 from windrow.train.diagnosis import Finding, read_findings
 from windrow.train.records import GameLog, GameRecord
 from windrow.web.run_metrics import read_numbers
@@ -127,7 +127,7 @@ def read_run(folder: Path, game: CoreGame | None = None) -> RunData:
     if not _is_shallow(run.settings, _MAX_DEPTH):
         raise ConfigError(f"{path} cannot be read: its settings have more than {_MAX_DEPTH} levels")
     try:
-        run.game = game_from_file(run.settings.get("game"), run.section("game_options"), game)
+        run.game = game_of_run(folder, run.settings.get("game"), run.section("game_options"), game)
     except GameError as error:
         run.notes.append(f"No games and no checkpoint are shown, for {path.name} cannot be used: {error}")
     run.read_metrics()

@@ -19,9 +19,8 @@ from typing import Any
 
 from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
-from windrow.games.provenance import game_from_file
 from windrow.nets.config import KINDS
-from windrow.train.config import TrainConfig
+from windrow.train.config import TrainConfig, game_of_run
 from windrow.train.diagnosis import games, learning
 from windrow.train.diagnosis.evidence import Evidence, newest_games
 from windrow.train.diagnosis.finding import FINDINGS, Finding, read_findings, write_findings
@@ -65,7 +64,7 @@ def diagnose_run(folder: str | Path, *, game: CoreGame | None = None) -> list[Fi
         raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
     config = TrainConfig.read(path)
     try:
-        game = game_from_file(config.game, config.game_options, game)
+        game = game_of_run(folder, config.game, config.game_options, game)
     except GameError:
         if game is not None:
             raise
