@@ -172,7 +172,7 @@ def make_replay(num_games: int) -> Replay:
             GameRecord(
                 number=index,
                 actions=np.array(actions, np.uint16),
-                initial=game.initial_state().data,
+                initial=b"",
                 is_recorded=np.ones(len(actions), np.bool_),
                 policy=np.array(policy, np.float16),
                 root_value=np.zeros(len(actions), np.float16),

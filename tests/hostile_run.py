@@ -104,7 +104,7 @@ def put(path: Path, kind: str) -> None:
 def write_games(folder: Path) -> int:
     """A log of tic-tac-toe games that cannot have been, each with a sound checksum, and one that can; how many."""
     game = make_game("tictactoe")
-    start = game.pack_start([], game.initial_state())
+    start = game.pack_start([])
     changes: list[dict[str, Any]] = [
         *({}, {"returns": []}, {"returns": [1.0]}, {"returns": [0.0] * 5}, {"returns": [np.nan, 1.0]}),
         *({"resigned_by": 7}, {"resigned_by": -9}, {"actions": [65535] * 5}, {"actions": [0, 0, 0, 0, 0]}),

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_cases import CONNECT4, filled_replay, random_record
 
-import windrow
 from windrow import ConfigError, TrainingError, make_game
 from windrow.games.native import NativeGame
 from windrow.train import GameRecord, Replay, step_rng
@@ -17,7 +16,7 @@ from windrow.train import GameRecord, Replay, step_rng
 
 def positions(game: NativeGame, record: GameRecord) -> list[Any]:
     """The states of the recorded moves, played one by one."""
-    state = windrow.games.native.State(game, record.initial)
+    state = game.unpack_start(record.initial)
     found: list[Any] = []
     for action, is_recorded in zip(record.actions.tolist(), record.is_recorded, strict=True):
         if is_recorded:
@@ -71,7 +70,7 @@ def test_the_value_is_the_movers():
     record = GameRecord(
         number=0,
         actions=np.array([0, 1, 0, 1, 0, 1, 0], np.uint16),
-        initial=CONNECT4.initial_state().data,
+        initial=b"",
         is_recorded=np.array([1, 1, 0, 0, 0, 1, 1], bool),
         policy=np.full((4, 7), 1 / 7, np.float16),
         root_value=np.array([0.5, -0.5, 0, 0, 0, -1, 1], np.float16),
@@ -252,7 +251,7 @@ def test_a_policy_for_an_illegal_move_is_refused():
     record = GameRecord(
         number=5,
         actions=actions,
-        initial=CONNECT4.initial_state().data,
+        initial=b"",
         is_recorded=np.arange(7) == 6,
         policy=np.full((1, 7), 1 / 7, np.float16),
         root_value=np.zeros(7, np.float16),

@@ -22,9 +22,10 @@ def random_record(game: NativeGame, number: int, *, share: float = 1.0, opening:
     """
     rng = np.random.default_rng([number, 77])
     state = game.initial_state()
+    dealt: list[int] = []
     for _ in range(opening):
-        state = game.apply(state, int(rng.choice(game.legal_actions(state))))
-    initial = state.data
+        dealt.append(int(rng.choice(game.legal_actions(state))))
+        state = game.apply(state, dealt[-1])
     actions: list[int] = []
     policy: list[Any] = []
     while game.to_play(state) >= 0:
@@ -38,7 +39,7 @@ def random_record(game: NativeGame, number: int, *, share: float = 1.0, opening:
     return GameRecord(
         number=number,
         actions=np.array(actions, np.uint16),
-        initial=initial,
+        initial=game.pack_start(dealt),
         is_recorded=is_recorded,
         policy=np.array(policy, np.float16).reshape(-1, game.num_actions)[is_recorded],
         root_value=rng.uniform(-1, 1, len(actions)).astype(np.float16),

@@ -291,10 +291,10 @@ def test_openings_are_counted_by_position() -> None:
     game = make_game("tictactoe")
 
     def played(moves: str, returns: list[float], opening: str = "") -> PlayedGame:
-        initial = game.state_from_moves(opening)
+        initial = game.pack_start([game.parse_action(move) for move in opening.split()])
         actions = [game.parse_action(move) for move in moves.split()]
         is_action = [True] * len(actions)
-        return PlayedGame(1, 0, initial.data, actions, actions, is_action, [0.0] * len(actions), returns, -1)
+        return PlayedGame(1, 0, initial, actions, actions, is_action, [0.0] * len(actions), returns, -1)
 
     b2, a1, c3 = (game.parse_action(move) for move in ("b2", "a1", "c3"))
     games = [

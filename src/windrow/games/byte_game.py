@@ -111,11 +111,3 @@ class ByteGame(CoreGame):
     def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """[n, A] which actions are legal."""
         return self.native.legal_many(rows)
-
-    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
-        """Bytes from which `unpack_start` finds `state` again."""
-        return state.data
-
-    def unpack_start(self, data: bytes) -> State:
-        """The state that `pack_start` packed."""
-        return State(self, data)

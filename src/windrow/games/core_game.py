@@ -233,13 +233,13 @@ class CoreGame(ABC):
     def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """[n, A] which actions are legal."""
 
-    @abstractmethod
-    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
-        """Bytes from which `unpack_start` finds `state` again, in any process; `moves` led there from the beginning."""
+    def pack_start(self, moves: Sequence[int]) -> bytes:
+        """Bytes from which `unpack_start` finds the state again to which `moves` lead from the beginning."""
+        return np.array(moves, "<i8").tobytes()
 
-    @abstractmethod
     def unpack_start(self, data: bytes) -> State:
         """The state that `pack_start` packed; ValueError if these are not its bytes."""
+        return self.state_of(self.play_many(self.initial_state(), np.frombuffer(data, "<i8").astype(np.int64))[-1])
 
     # --- Words ------------------------------------------------------------------------------------------------
 

@@ -51,8 +51,8 @@ def find_difference(saved: Mapping[str, Any], game: CoreGame) -> str | None:
             return f"{_NAMES[name]} is {_shorten(said)} there and {_shorten(found)} here"
     facts = game.facts
     games = saved.get("play")
-    for number, (there, here) in enumerate(zip_longest(_items(games), facts["play"]), start=1):
-        for ply, (said, found) in enumerate(zip_longest(_items(there), here or ())):
+    for number, (there, here) in enumerate(zip_longest(_items(games), _items(facts["play"])), start=1):
+        for ply, (said, found) in enumerate(zip_longest(_items(there), _items(here))):
             if (difference := _compare(_items(said), found)) is not None:
                 moves = f"after {ply} random moves" if ply else "at the beginning"
                 return f"{difference} {moves} of trial game {number}"

@@ -255,14 +255,6 @@ class PythonGame(CoreGame):
                 legal[place, self._ask("legal_actions", data, to=_integers)] = True
         return legal
 
-    def pack_start(self, moves: Sequence[int], state: State) -> bytes:
-        """The moves that led there."""
-        return np.array(moves, np.int64).tobytes()
-
-    def unpack_start(self, data: bytes) -> State:
-        """The state after those moves."""
-        return self.state_of(self.play_many(self.initial_state(), np.frombuffer(data, np.int64))[-1])
-
     def _rows(self, states: Sequence[Any]) -> Rows:
         rows = np.empty(len(states), object)
         for place, data in enumerate(states):  # one by one: NumPy would take tuples apart

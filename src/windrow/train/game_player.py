@@ -40,7 +40,7 @@ class _Slot:
     """One game in progress."""
 
     number: int
-    initial: bytes  # the state it began with, packed
+    initial: bytes  # the moves that led to where it began, packed
     ply: int
     first_version: int
     watch: Watch
@@ -269,7 +269,7 @@ class GamePlayer:
                 break
             state, moves, ply = self._opening(number)
             is_checked = self._uniform(number, Purpose.RESIGNATION) < self.config.resign_check_fraction
-            start = self.game.pack_start(moves, state)
+            start = self.game.pack_start(moves)
             player = self.game.to_play(state)
             self._slots[tree] = _Slot(number, start, ply, self.version, Watch(is_checked), player)
             started.append(tree)

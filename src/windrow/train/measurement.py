@@ -104,7 +104,7 @@ def _random_games(game: CoreGame, seconds: float) -> tuple[list[GameRecord], flo
     num_legal = num_moves = 0
     while not records or perf_counter() - start < seconds:
         state, dealt = pass_chance(game, game.initial_state(), bits)
-        initial = game.pack_start(dealt, state)
+        initial = game.pack_start(dealt)
         actions: list[int] = []
         outcomes: list[int] = []
         outcome_plies: list[int] = []

@@ -29,10 +29,9 @@ NOBODY = -1
 
 _MAGIC = b"windrow\x01"
 _FRAME = struct.Struct("<III")
-# Format, number, moves, recorded moves, actions, state bytes, players, first and last version, who resigned.
+# Format, number, moves, recorded moves, actions, bytes of `initial`, players, first and last version, who resigned.
 _HEADER = struct.Struct("<HQIIIIHQQh")
-_FORMAT = 2
-# Format 1 has no outcomes of chance; format 2 begins behind the header with how many there are.
+_FORMAT = 3
 _NUM_OUTCOMES = struct.Struct("<I")
 
 
@@ -42,7 +41,7 @@ class GameRecord:
 
     number: which game of the run; key of its random numbers.
     actions: [T] all moves, from `initial` on.
-    initial: the state in which the first of them was played, as `CoreGame.pack_start` packs it.
+    initial: the moves that led to where the first of them was played, as `CoreGame.pack_start` packs them.
     is_recorded: [T] which moves were searched fully: only those are trained on.
     policy: [R, A] the target policies of those, in order.
     root_value: [T] what the search thought of the position, for the player to move.
@@ -127,17 +126,17 @@ class GameRecord:
         Raises:
             ValueError: these are not the bytes of a game.
         """
-        if len(data) < _HEADER.size:
-            raise ValueError(f"a game has at least {_HEADER.size} bytes, not {len(data)}")
-        kind, number, moves, recorded, actions, state_bytes, players, *versions, resigned_by = _HEADER.unpack_from(data)
-        if kind > _FORMAT:
-            raise ValueError(f"this is a game of format {kind}: a newer windrow wrote it")
-        start, num_outcomes = _HEADER.size, 0
-        if kind >= 2 and len(data) >= start + _NUM_OUTCOMES.size:
-            (num_outcomes,) = _NUM_OUTCOMES.unpack_from(data, start)
-            start += _NUM_OUTCOMES.size
+        least = _HEADER.size + _NUM_OUTCOMES.size
+        if len(data) < least:
+            raise ValueError(f"a game has at least {least} bytes, not {len(data)}")
+        kind, number, moves, recorded, actions, start_bytes, players, *versions, resigned_by = _HEADER.unpack_from(data)
+        if kind != _FORMAT:
+            writer = "a newer windrow" if kind > _FORMAT else "a windrow before 0.2"
+            raise ValueError(f"this is a game of format {kind}, which only {writer} can read")
+        (num_outcomes,) = _NUM_OUTCOMES.unpack_from(data, _HEADER.size)
+        start = least
         sizes = [4 * num_outcomes, 8 * num_outcomes]
-        sizes += [state_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
+        sizes += [start_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
         if len(data) != start + sum(sizes):
             raise ValueError(f"this game has {start + sum(sizes)} bytes, not {len(data)}")
         parts = list[bytes]()
