@@ -128,7 +128,7 @@ class EvaluatorPort:
                     last = min(first + self._max_batch, num_rows)
                     ticket.append(self._call(_slice(rows, slice(first, last)), last - first))
             except BaseException:
-                settle(ticket)
+                finish_cancelled(ticket)
                 raise
             return ticket
         finally:
@@ -155,7 +155,7 @@ class EvaluatorPort:
             for piece in ticket:
                 pieces.append(self._receive_piece(*piece))  # noqa: PERF401 - one after another, to know how many came
         except BaseException:
-            settle(ticket[len(pieces) + 1 :])
+            finish_cancelled(ticket[len(pieces) + 1 :])
             raise
         return np.concatenate([logits for logits, _ in pieces]), np.concatenate([values for _, values in pieces])
 
@@ -239,7 +239,7 @@ class EvaluatorPort:
         return ""
 
 
-def settle(ticket: Ticket) -> None:
+def finish_cancelled(ticket: Ticket) -> None:
     """Let an evaluator finish what was cancelled; what it would have answered no longer matters."""
     for pending, _ in ticket:
         try:

@@ -41,7 +41,7 @@ def describe_tree(
     if not include_untried:
         order = [action for action in order if visits[action]]
 
-    def line_after(action: int) -> list[int]:
+    def line_of(action: int) -> list[int]:
         return most_visited_line(action, lambda line: [forest.node(tree, line)], max_length=max_line)
 
     total = max(int(visits.sum()), 1)
@@ -70,7 +70,7 @@ def describe_tree(
                 "q": float(qs[action]),
                 "win_rate": (float(qs[action]) + 1) / 2,
                 "prior": float(priors[action]),
-                "line": [game.action_name(step) for step in line_after(action)],
+                "line": [game.action_name(step) for step in line_of(action)],
             }
             for place, action in enumerate(order[:max_moves])
         ],

@@ -48,7 +48,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ForestReport:
     """What a worker's trees are like, and what the present search of them took.
 
     evaluated: seconds, calls and rows of an evaluator in the worker.
@@ -137,7 +137,7 @@ class ForestWorker:
         """Move all roots."""
         self._forest.advance_many(self._trees, moves)
 
-    def grow(self, order: Order, seen: int) -> Report:
+    def grow(self, order: Order, seen: int) -> ForestReport:
         """Search all trees; `seen` calls for attention were for earlier searches."""
         self._before = self._spent()
         explores = np.ones(len(self._trees), bool)
@@ -152,11 +152,11 @@ class ForestWorker:
                     self._link.say("partly", self._serial, self.report())
         return self.report()
 
-    def report(self) -> Report:
+    def report(self) -> ForestReport:
         """What the trees are like now."""
         forest, trees = self._forest, self._trees
         spent = [new - old for new, old in zip(self._spent(), self._before, strict=True)]
-        return Report(
+        return ForestReport(
             totals=forest.totals(trees),
             roots=roots_of(forest, trees, self._game, self._config),
             seconds=(spent[0], spent[1], spent[2]),

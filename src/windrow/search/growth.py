@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from windrow import _core
-from windrow.evaluators.port import EvaluatorPort, ObservationBuffer, Ticket, settle
+from windrow.evaluators.port import EvaluatorPort, ObservationBuffer, Ticket, finish_cancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Growth:
             if not is_finished:
                 port.discard_buffers()
             for _, _, ticket in out:
-                settle(ticket)
+                finish_cancelled(ticket)
 
     def grow_each(self) -> Generator[None, None, None]:
         """Grow one tree after another, a round of its leaves at a time."""

@@ -32,7 +32,7 @@ from windrow.inference.stats import ClientStats, ServerStats
 from windrow.inference.worker_process import pack_game
 from windrow.search.engine import Order, Roots
 from windrow.search.forest import memory_for_trees
-from windrow.search.forest_worker import Report, Task
+from windrow.search.forest_worker import ForestReport, Task
 from windrow.search.growth import Schedule
 
 _HALT_TIMEOUT_S = 3.0
@@ -91,7 +91,7 @@ class RemoteForest:
         self.num_advances = 0
         """How often all roots have moved."""
         self._growing: dict[int, int] = {}  # by worker, the number of the order to grow
-        self._reports: dict[int, Report] = {}
+        self._reports: dict[int, ForestReport] = {}
         self._is_fresh = False
         self.is_live = False
         """Whether somebody drives the search that goes on, and will halt it."""
@@ -398,7 +398,7 @@ class RemoteForest:
 
     # --- Inside: small things ---------------------------------------------------------------------------------
 
-    def _known(self) -> list[Report]:
+    def _known(self) -> list[ForestReport]:
         """What the workers say about their trees."""
         if len(self._reports) < self.num_workers or not (self._is_fresh or self._growing):
             self._reports = self._call({index: ("report",) for index in range(self.num_workers)})

@@ -22,7 +22,7 @@ _MAX_LINE = 24
 """Moves of a line that are worth reading."""
 
 
-def line_after(search: Search, action: int) -> list[int]:
+def readable_line(search: Search, action: int) -> list[int]:
     """The most visited line of play that begins with `action`; it ends where chance is to move."""
     return most_visited_line(action, lambda line: [search.node(line)], max_length=_MAX_LINE)
 

@@ -305,9 +305,9 @@ class TensorSearch:
         # Whoever is new has been; a search of the same roots again has nothing to evaluate.
         self.is_unevaluated.zero_()
 
-    def _answer(self, to_play: Tensor, outcome: Tensor, legal: Tensor, observations: Any) -> Answer:
+    def _answer(self, to_play: Tensor, result: Tensor, legal: Tensor, observations: Any) -> Answer:
         logits, values = self._network(observations)
-        return Answer(to_play, outcome, legal, logits, values)
+        return Answer(to_play, result, legal, logits, values)
 
     # --- A search ---------------------------------------------------------------------------------------------------
 

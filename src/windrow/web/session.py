@@ -32,7 +32,7 @@ from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
 from windrow.search.engines import engines_that
-from windrow.search.trees import describe_node, describe_tree, line_after, name_line
+from windrow.search.trees import describe_node, describe_tree, name_line, readable_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
 from windrow.web.positions import Line, read_moves
@@ -337,7 +337,7 @@ class Session:
             if len(path) != 1:
                 raise RequestError("a line begins with one move: path must have one")
             self._table.game.apply(root, path[0])  # refuses what is not legal
-            line = line_after(search, path[0])
+            line = readable_line(search, path[0])
             return {"path": path, "line": line, "names": name_line(self._table.game, root, line)}
 
         answer = await asyncio.wrap_future(thinker.look(look))
@@ -374,7 +374,7 @@ def describe_result(thinker: Thinker, result: SearchResult) -> Message:
         [action, int(result.visits[action]), round(float(result.q[action]), 4), round(float(result.prior[action]), 4)]
         for action in order.tolist()
     ]
-    lines = {} if search is None else {row[0]: line_after(search, row[0]) for row in rows[:_NUM_LINES] if row[1]}
+    lines = {} if search is None else {row[0]: readable_line(search, row[0]) for row in rows[:_NUM_LINES] if row[1]}
     return {
         "type": "analysis",
         "turn": game.to_play(thinker.root),

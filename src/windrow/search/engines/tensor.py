@@ -48,7 +48,7 @@ class TensorEngine(Engine):
         # It is never called through this, but whoever calls networks wrongly hears of it as with every other engine.
         self._port = EvaluatorPort(game, evaluator, max_batch=None)
         self._options = config.options_for(Tensor)
-        self._rules: Any = check_host_states(tensor_version(game, self._options.game))
+        self._tensor_game: Any = check_host_states(tensor_version(game, self._options.game))
         self._made: TensorSearch | None = None
         self._num_leaves = config.leaves_per_tree or 1
         self._roots: list[State] = []
@@ -77,13 +77,13 @@ class TensorEngine(Engine):
         """Plant all trees anew."""
         if self._made is None or self._made.num_trees != len(roots):
             self._made = None
-            network, device = on_device(self._evaluator, self._rules, self._options.device)
+            network, device = on_device(self._evaluator, self._tensor_game, self._options.device)
             # Room for `advance` and for searches that go on.
             self._made = TensorSearch(
-                self._rules, network, self._config, num_trees=len(roots), device=device, keeps_subtrees=True
+                self._tensor_game, network, self._config, num_trees=len(roots), device=device, keeps_subtrees=True
             )
         self._roots = list(roots)
-        self._planted = to_device(self._rules, self._game, self._roots, self._search.device)
+        self._planted = to_device(self._tensor_game, self._game, self._roots, self._search.device)
         self._result, self._is_new = None, [True] * len(self._roots)
 
     def advance(self, moves: npt.NDArray[np.int64]) -> None:
@@ -209,7 +209,7 @@ class TensorEngine(Engine):
 
     def _outcome(self, move: int) -> int:
         """The edge of an outcome, which may have a number of its own on the host; -1 if there is none."""
-        numbers = outcome_numbers_of(self._rules)
+        numbers = outcome_numbers_of(self._tensor_game)
         return numbers.index(move) if move in numbers else -1
 
     @property

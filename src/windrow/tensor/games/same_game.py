@@ -48,8 +48,8 @@ class _LockStep:
     def __init__(
         self, game: CoreGame, tensor_game: TensorGame, num_games: int, seed: int, *, converts: bool = False
     ) -> None:
-        self._game, self._tensor_game = game, tensor_game
-        self._rules: Any = tensor_game
+        self._game = game
+        self._tensor_game: Any = tensor_game
         self._draw = random.Random(seed)
         self._states: list[State] = [game.initial_state()] * num_games
         self._moves: list[list[int]] = [[] for _ in range(num_games)]
@@ -59,24 +59,24 @@ class _LockStep:
         self._numbers = outcome_numbers_of(tensor_game)
 
     def play(self) -> None:
-        rules, batch = self._rules, self._rules.initial(len(self._states))
+        tensor_game, batch = self._tensor_game, self._tensor_game.initial(len(self._states))
         while True:
             if self._is_converted is not None:
                 batch = choose(self._is_converted, self._convert(batch), batch)
-            is_over = rules.terminal(batch)
+            is_over = tensor_game.terminal(batch)
             chosen = self._compare(batch, is_over.tolist())
             if bool(is_over.all()):
                 return
             # Finished games are stepped too, and outcomes happen where chance is not to move; that is thrown away.
             actions, outcomes = (torch.tensor(part) for part in zip(*chosen, strict=True))
-            stepped = rules.step(batch, actions)
+            stepped = tensor_game.step(batch, actions)
             if self._max_draws:
-                stepped = choose(outcomes >= 0, rules.happen(batch, outcomes.clamp_min(0)), stepped)
+                stepped = choose(outcomes >= 0, tensor_game.happen(batch, outcomes.clamp_min(0)), stepped)
             batch = choose(is_over, batch, stepped)
 
     def _convert(self, batch: Any) -> Any:
         """The present states, as `from_host` makes them; `batch` has what they should look like."""
-        found = to_device(self._rules, self._game, self._states, "cpu")
+        found = to_device(self._tensor_game, self._game, self._states, "cpu")
         kinds = [[(tuple(tensor.shape), tensor.dtype) for tensor in tensors_of(made)] for made in (batch, found)]
         if kinds[0] != kinds[1]:
             name = type(self._tensor_game).__name__
@@ -87,12 +87,12 @@ class _LockStep:
 
     def _compare(self, batch: Any, is_over: Sequence[bool]) -> list[tuple[int, int]]:
         """Compare all positions and play a move in each: (action, outcome) by game, outcome -1 where a player moves."""
-        rules, game = self._rules, self._game
+        tensor_game, game = self._tensor_game, self._game
         players, legal, returns = (
-            part.numpy() for part in (rules.to_play(batch), rules.legal(batch), rules.returns(batch))
+            part.numpy() for part in (tensor_game.to_play(batch), tensor_game.legal(batch), tensor_game.returns(batch))
         )
-        shares = rules.outcomes(batch).numpy() if self._max_draws else None
-        shown = rules.observe(batch)
+        shares = tensor_game.outcomes(batch).numpy() if self._max_draws else None
+        shown = tensor_game.observe(batch)
         chosen: list[tuple[int, int]] = []
         for row, state in enumerate(self._states):
             player = game.to_play(state)

@@ -117,7 +117,7 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
     # What is no number would spread; the search goes on without it, and the result says so.
     values = torch.where(is_bad, 0.0, values)
     logits = torch.where(is_bad[:, None], 0.0, answer.logits.to(torch.float32))
-    for_first = torch.where(is_over, answer.outcome, torch.where(answer.to_play == 0, values, -values))
+    for_first = torch.where(is_over, answer.result, torch.where(answer.to_play == 0, values, -values))
 
     # The rows that nobody wants go to the last slot.
     prior = torch.where(answer.legal, softmax(logits, answer.legal), -1.0)

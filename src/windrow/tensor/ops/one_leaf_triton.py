@@ -153,7 +153,7 @@ def _select(
 @triton.jit
 def _complete(
     visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free, path,
-    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, outcome, legal, logits, values,
+    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits, values,
     num_trees, num_slots,
     A: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
@@ -173,7 +173,7 @@ def _complete(
     parent = tl.load(parent_of + tree, mask=is_tree, other=0)
     action = tl.load(action_of + tree, mask=is_tree, other=0)
     player = tl.load(new_to_play + tree, mask=is_tree, other=_TERMINAL)
-    result = tl.load(outcome + tree, mask=is_tree, other=0.0)
+    result = tl.load(results + tree, mask=is_tree, other=0.0)
     said = tl.load(values + tree, mask=is_tree, other=0.0).to(tl.float32)
     free = tl.load(next_free + tree, mask=is_tree, other=0)
     can = (tl.load(legal + given, mask=is_action, other=0) != 0) & is_action
@@ -240,7 +240,7 @@ def _complete(
 @triton.jit
 def _simulation_kernel(
     visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free, path,
-    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, outcome, legal, logits, values,
+    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits, values,
     root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct, first_play, max_depth, num_trees,
     num_slots,
     A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
@@ -250,7 +250,7 @@ def _simulation_kernel(
     if COMPLETES:
         free = _complete(
             visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free,
-            path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, outcome, legal,
+            path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal,
             logits, values, num_trees, num_slots, A, STRIDE, BLOCK, LANES, LEVELS,
         )  # fmt: skip
     else:
@@ -313,7 +313,7 @@ def _launch(
     block, lanes, num_warps = shape_of(pools.num_edges)
     shown = (under_way.is_new,) * 5  # never read
     if answer is not None:
-        shown = answer.to_play, answer.outcome, answer.legal, answer.logits, answer.values
+        shown = answer.to_play, answer.result, answer.legal, answer.logits, answer.values
         for tensor, size in zip(shown, (1, 1, pools.num_actions, pools.num_actions, 1), strict=True):
             assert tensor.numel() == pools.num_trees * size and tensor.is_contiguous()
     known = rules or Rules(c_puct=0.0, is_parent=False, first_play=0.0, max_depth=0)

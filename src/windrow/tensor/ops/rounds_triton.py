@@ -148,7 +148,7 @@ def _select_kernel(
 def _complete_kernel(
     visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, is_bad_of,
     edges_in_flight, nodes_in_flight, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, new_to_play,
-    outcome, legal, logits, values, num_trees, num_slots,
+    results, legal, logits, values, num_trees, num_slots,
     A: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
     K: tl.constexpr,
 ):  # fmt: skip
@@ -163,7 +163,7 @@ def _complete_kernel(
         is_new = (tl.load(is_new_of + walk, mask=is_tree, other=0) != 0) & is_tree
         slot = tl.load(slot_of + walk, mask=is_tree, other=0)
         player = tl.load(new_to_play + walk, mask=is_tree, other=_TERMINAL)
-        result = tl.load(outcome + walk, mask=is_tree, other=0.0)
+        result = tl.load(results + walk, mask=is_tree, other=0.0)
         said = tl.load(values + walk, mask=is_tree, other=0.0).to(tl.float32)
         given = (walk * A)[:, None] + a[None, :]
         can = (tl.load(legal + given, mask=is_action, other=0) != 0) & is_action
@@ -251,7 +251,7 @@ def select(
 def complete(pools: Pools, answer: Answer, under_way: UnderWay, in_flight: InFlightCounts) -> None:
     """See `rounds_torch.complete`."""
     block, lanes, num_warps = shape_of(pools.num_edges)
-    shown = answer.to_play, answer.outcome, answer.legal, answer.logits, answer.values
+    shown = answer.to_play, answer.result, answer.legal, answer.logits, answer.values
     for tensor, size in zip(shown, (1, 1, pools.num_actions, pools.num_actions, 1), strict=True):
         assert tensor.numel() == pools.num_trees * in_flight.num_leaves * size and tensor.is_contiguous()
     kernel: Any = _complete_kernel

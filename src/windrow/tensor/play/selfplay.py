@@ -122,11 +122,11 @@ class TensorSelfPlay:
         after = pass_chance(game, game.step(self._state, action), self._generator)
         self._num_moves, self._ply = self._num_moves + 1, self._ply + 1
         is_over = game.terminal(after)
-        outcome = torch.where(is_over, game.returns(after)[:, 0], 0.0)
+        returns = torch.where(is_over, game.returns(after)[:, 0], 0.0)
         if self._max_plies is not None:
             is_over = is_over | (self._num_moves >= self._max_plies)
-        self.replay.finish(self._number, is_over, outcome)
-        self._count(is_over, outcome, result)
+        self.replay.finish(self._number, is_over, returns)
+        self._count(is_over, returns, result)
         self._restart(after, is_over)
         return result
 
@@ -156,12 +156,12 @@ class TensorSelfPlay:
         draws = torch.empty_like(policy).exponential_(generator=self._generator)
         return torch.where(policy > 0, policy / draws, -1.0).argmax(1)
 
-    def _count(self, is_over: Tensor, outcome: Tensor, result: TensorResult) -> None:
+    def _count(self, is_over: Tensor, returns: Tensor, result: TensorResult) -> None:
         of_these = (
             is_over,
             torch.where(is_over, self._num_moves, 0),
-            is_over & (outcome > 0),
-            is_over & (outcome == 0),
+            is_over & (returns > 0),
+            is_over & (returns == 0),
             result.is_bad,
         )
         self._sums += torch.stack([count.sum(dtype=torch.float64) for count in of_these])

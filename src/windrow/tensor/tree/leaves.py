@@ -27,15 +27,15 @@ from windrow.tensor.tree.under_way import UnderWay
 
 
 def describe(game: TensorGame, state: Any, dtype: torch.dtype, memory_format: torch.memory_format) -> list[Tensor]:
-    """[to_play, outcome, legal, *observations] of a batch; observations are in the network's type and layout.
+    """[to_play, result, legal, *observations] of a batch; observations are in the network's type and layout.
 
     A position where chance is to move counts as a draw without moves: there is nothing to evaluate.
     """
     is_over, to_play = game.terminal(state), game.to_play(state)
-    outcome, legal = game.returns(state)[:, 0], game.legal(state)
+    result, legal = game.returns(state)[:, 0], game.legal(state)
     if as_chance_game(game) is not None:
         of_chance = ~is_over & (to_play == CHANCE)
-        outcome, legal = torch.where(of_chance, 0.0, outcome), legal & ~of_chance[:, None]
+        result, legal = torch.where(of_chance, 0.0, result), legal & ~of_chance[:, None]
         is_over = is_over | of_chance
     to_play = torch.where(is_over, TERMINAL, to_play).to(torch.int32)
     shown: Any = game.observe(state)
@@ -44,7 +44,7 @@ def describe(game: TensorGame, state: Any, dtype: torch.dtype, memory_format: to
         part.to(dtype).contiguous(memory_format=memory_format if part.dim() == 4 else torch.contiguous_format)
         for part in named.values()
     ]
-    return [to_play, outcome.contiguous(), legal.contiguous(), *parts]
+    return [to_play, result.contiguous(), legal.contiguous(), *parts]
 
 
 _COMPILE_OPTIONS: dict[str, Any] = {
@@ -117,7 +117,7 @@ class Leaves:
         self._nodes.finish(self._make(*self._nodes.inputs(walk)), walk)
 
     def describe_new(self) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """Step every row's parent along its action into its slot: (to_play, outcome, legal, observations).
+        """Step every row's parent along its action into its slot: (to_play, result, legal, observations).
 
         In rounds of several leaves in a game of chance `make` has done the steps.
         """
@@ -165,9 +165,9 @@ class Leaves:
         return describe(self._game, state, self._dtype, self._memory_format)
 
     def _named(self, outputs: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, Any]:
-        to_play, outcome, legal, *parts = outputs
+        to_play, result, legal, *parts = outputs
         shown = parts[0] if self._names is None else dict(zip(self._names, parts, strict=True))
-        return to_play, outcome, legal, shown
+        return to_play, result, legal, shown
 
     def _record(
         self, function: Callable[..., list[Tensor]], inputs: list[Tensor], is_compiled: bool

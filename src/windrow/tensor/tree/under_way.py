@@ -51,7 +51,7 @@ class Answer:
     """
 
     to_play: Tensor  # [rows] int32, TERMINAL where the game is over
-    outcome: Tensor  # [rows] float32: the result for player 0 where it is
+    result: Tensor  # [rows] float32: for player 0, of finished games
     legal: Tensor  # [rows, A] bool
     logits: Tensor  # [rows, A]
     values: Tensor  # [rows]
