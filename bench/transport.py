@@ -61,7 +61,7 @@ def round_trips(num_clients: int, num_calls: int, num_repeats: int) -> tuple[lis
     while any(client.poll() is None for client in clients):
         server.turn(0.1)
     rates = [[float(line) for line in client.communicate()[0].split()] for client in clients]
-    rows_per_batch = server.stats.rows_per_batch
+    rows_per_batch = server.stats.rows / server.stats.batches
     server.close()
     return [max(repeat) for repeat in zip(*rates, strict=True)], rows_per_batch
 

@@ -284,10 +284,10 @@ def snapshot(search: Search, tree: int = 0) -> dict[tuple[int, ...], tuple[Any, 
 
 
 def in_flight(search: Search) -> int:
-    """All marks of all trees, and batches that are out."""
+    """All marks of all trees, and batches that are out where the trees are in this process."""
     num_trees, forest = len(search.states) * search.config.trees_per_root, getattr(search.engine, "forest", None)
     marks = sum(search.engine.num_in_flight(tree) for tree in range(num_trees))
-    return marks + (0 if forest is None else forest.num_batches_out)  # on a device there are none
+    return marks + getattr(forest, "num_batches_out", 0)
 
 
 def check_invariants(search: Search, tree: int = 0) -> None:

@@ -317,7 +317,7 @@ if __name__ == "__main__":
             sys.exit(7)
         search.run(states, num_simulations=10_000_000)
     except KeyboardInterrupt:
-        print("interrupted", search.engine.forest.num_batches_out, flush=True)
+        print("interrupted", sum(search.engine.num_in_flight(tree) for tree in range(4)), flush=True)
         result = search.run(states, num_simulations=3)
         print("goes on", int(result[0].visits.sum()), flush=True)
 """

@@ -31,11 +31,6 @@ class ServerStats:
     """Waiting for requests with nothing else to do."""
 
     @property
-    def rows_per_batch(self) -> float:
-        """How large batches were, on average."""
-        return self.rows / self.batches if self.batches else 0.0
-
-    @property
     def queue_depth(self) -> float:
         """Rows that waited when a batch was sent, on average."""
         return self.queued_rows / self.batches if self.batches else 0.0

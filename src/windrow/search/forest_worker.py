@@ -175,10 +175,6 @@ class ForestWorker:
             return None
         return {name: getattr(view, name) for name in dir(view) if not name.startswith("_")}
 
-    def num_batches_out(self) -> int:
-        """Batches that are out."""
-        return self._forest.num_batches_out
-
     # --- Inside -----------------------------------------------------------------------------------------------
 
     @property

@@ -237,11 +237,6 @@ class RemoteForest:
         index = self._worker_of(tree)
         return self._call({index: ("ask", "num_in_flight", tree - self._ranges[index][0])})[index]
 
-    @property
-    def num_batches_out(self) -> int:
-        """Batches that are out, in all workers."""
-        return sum(self._call({index: ("num_batches_out",) for index in range(self.num_workers)}).values())
-
     def seconds(self) -> tuple[float, float, float]:
         """Seconds spent so far in select, encode and complete, all workers together."""
         spent = self._spent + self._reported()

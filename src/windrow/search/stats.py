@@ -117,11 +117,6 @@ class SearchStats:
         return self.evaluations - self.nn_positions
 
     @property
-    def cache_hit_rate(self) -> float:
-        """Share of the expanded nodes that the cache knew."""
-        return self.cache_hits / self.evaluations if self.evaluations else 0.0
-
-    @property
     def simulations_per_second(self) -> float:
         """Over the whole run."""
         return self.simulations / self.total_s if self.total_s > 0 else 0.0
