@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -180,14 +181,24 @@ def is_installed(package: str) -> bool:
 # --- What a package being there does not tell --------------------------------------------------------------------
 
 
-@cache
 def cpu_has_bf16() -> bool:
     """Whether the CPU multiplies bfloat16 by itself; without that it is slower than float32."""
+    return any(flag in _cpu_flags() for flag in ("avx512_bf16", "amx_bf16", " bf16 "))
+
+
+def cpu_overflows() -> bool:
+    """Whether the CPU adds products of 8-bit numbers in 16 bits, where they overflow: x86 not known to have VNNI."""
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    return is_x86 and not any(flag in _cpu_flags() for flag in ("avx512_vnni", "avx_vnni", "amx_int8"))
+
+
+@cache
+def _cpu_flags() -> str:
+    """What Linux tells of the CPU; nothing elsewhere."""
     try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        return False
-    return any(flag in flags for flag in ("avx512_bf16", "amx_bf16", " bf16 "))
+        return ""
 
 
 def _openvino_lacks_bf16() -> str | None:
