@@ -24,9 +24,9 @@ _MIN_GAIN = 0.02
 """Share of the loss of an ignorant network that must be gained. After 400 steps healthy runs gain 0.2 or more in the
 value; in the policy Hex and backgammon gain only 0.01, which is why `flat_loss` asks for both."""
 _HIGH_RATE = 0.02
-"""Learning rate above which a loss that does not fall is blamed on it. AdamW moves every weight by about the rate in
-each step; the shipped configs have 0.002 to 0.012. Tic-tac-toe learns nothing at 0.03 with a transformer and at 0.1
-with a ResNet."""
+"""Learning rate above which a loss, or a value alone, that does not improve is blamed on it. AdamW moves every weight
+by about the rate in each step; the shipped configs have 0.002 to 0.012. Tic-tac-toe learns nothing at 0.03 with a
+transformer and at 0.1 with a ResNet."""
 _LOW_RATE = 0.001
 """Learning rate below which such a loss is blamed on it being too low."""
 _DEFAULT_RATE = LearnerConfig().learning_rate
@@ -112,9 +112,12 @@ def flat_loss(run: Evidence) -> Finding | None:
 
 
 def diverged(run: Evidence) -> Finding | None:
-    """The learning rate is too high: the loss is worse than that of a network which knows nothing, or stays there."""
+    """The learning rate is too high: the loss is worse than that of a network which knows nothing, or stays there.
+
+    At such a rate the policy may learn something while the value learns nothing: that counts too.
+    """
     seen, rate = _recent(run), run.config.learner.learning_rate
-    if seen is None or not (_is_diverged(seen) or (_is_flat(seen) and rate > _HIGH_RATE)):
+    if seen is None or not (_is_diverged(seen) or (rate > _HIGH_RATE and (_is_flat(seen) or _is_value_flat(seen)))):
         return None
     return Finding(
         "diverged",
@@ -125,11 +128,11 @@ def diverged(run: Evidence) -> Finding | None:
 
 
 def constant_value(run: Evidence) -> Finding | None:
-    """The value predicts no better than a constant, while the policy learns."""
+    """The value predicts no better than a constant, while the policy learns at a usual rate."""
     seen = _recent(run)
-    if seen is None or seen["value_variance"] < _MIN_VARIANCE or _is_diverged(seen) or _is_flat(seen):
+    if seen is None or not _is_value_flat(seen) or _is_diverged(seen) or _is_flat(seen):
         return None
-    if _gain(seen, "value_loss", "value_variance") >= _MIN_GAIN:
+    if run.config.learner.learning_rate > _HIGH_RATE:  # `diverged` reports it
         return None
     return Finding(
         "constant_value",
@@ -244,8 +247,13 @@ def _is_flat(seen: dict[str, float]) -> bool:
     """Whether neither policy nor value is better than without knowledge, though the search has preferences."""
     if seen["target_entropy"] > _UNIFORM * seen["uniform_policy_loss"] or _is_diverged(seen):
         return False
-    is_value_flat = seen["value_variance"] <= _MIN_VARIANCE or _gain(seen, "value_loss", "value_variance") < _MIN_GAIN
+    is_value_flat = seen["value_variance"] <= _MIN_VARIANCE or _is_value_flat(seen)
     return is_value_flat and _gain(seen, "policy_loss", "uniform_policy_loss") < _MIN_GAIN
+
+
+def _is_value_flat(seen: dict[str, float]) -> bool:
+    """Whether the value is no better than a constant, though results differ."""
+    return seen["value_variance"] > _MIN_VARIANCE and _gain(seen, "value_loss", "value_variance") < _MIN_GAIN
 
 
 def _compared(seen: dict[str, float]) -> str:
