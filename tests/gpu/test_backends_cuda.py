@@ -12,6 +12,7 @@ import windrow
 from windrow import EvaluatorError, Search, SearchConfig
 from windrow.engines import Vectorized
 from windrow.evaluators import NetworkEvaluator, TorchEvaluator, load
+from windrow.evaluators.backends import choice
 from windrow.evaluators.backends.agreement import compare
 from windrow.evaluators.backends.catalog import BACKENDS
 from windrow.evaluators.backends.torch_cuda import SIZES
@@ -199,6 +200,7 @@ def test_a_module_that_looks_at_values_cannot_be_captured() -> None:
 
 def test_auto_explains_itself(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(choice.OtherLoad, "cores", lambda _: 0.0)  # whatever runs beside the tests
     evaluator = load(Net(), game=GAME, batch=1024, device="cuda")
     assert evaluator.device == "cuda" and "at batch 1024" in evaluator.choice
     assert "measured now" not in load(Net(), game=GAME, batch=1024, device="cuda").choice
