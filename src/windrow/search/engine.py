@@ -11,7 +11,6 @@
     engine.close()
 
 After an error or an interrupt in `grow` the trees are as after their last completed batch, with nothing in flight.
-`capabilities` declares what an engine can do; nobody asks for its name.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Engine(ABC):
 
     name: str  # of the engine that runs; `stats` repeat it
     reason: str = "as configured"  # why it is this engine
-    capabilities: ClassVar[Capabilities]
+    capabilities: ClassVar[Capabilities]  # what it can do; nobody asks for its name
     Options: ClassVar[type[EngineOptions]] = EngineOptions  # how it can be told to run; the class of `config.engine`
     training: ClassVar[str] = "windrow.train.host:HostTraining"  # the `windrow.train.Strategy` that trains with it
     selfplay: ClassVar[str | None] = None  # its `SelfPlayBackend`, an import string too; None: no `SelfPlay`

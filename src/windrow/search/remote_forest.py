@@ -1,4 +1,4 @@
-"""A forest whose trees are in worker processes; for `Search` it is as good as `_core.Forest`.
+"""The trees of the multiprocess engine: they are in worker processes, and this is the parent's side of them.
 
 Worker w looks after a run of neighbouring trees. Random numbers are keyed by the tree's number in the whole forest, so
 how many workers there are changes nothing. A worker that dies is replaced, and its trees are planted again where their
