@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from windrow import make_game
+from windrow.cli.training_display import describe_forecast
 from windrow.train import TrainConfig, config_for
 from windrow.train.config import merge
 from windrow.train.fit import Measurement, choose, forecast, network_size, shorten
@@ -117,6 +118,26 @@ def test_the_forecast_in_numbers():
     assert (expected.games, expected.positions) == (50_000, 500_000)
     assert expected.iterations == 100 and expected.learning_begins_s == pytest.approx(10.0)
     assert expected.steps == 2_000_000 // 256 and expected.rules_share == 1.0
+    assert expected.learning_ratio == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sample_s": 1e-3}, "learning takes "),
+        (
+            {"rules_s": 1.0, "is_python": True},
+            "Python rules and trees take 100% of self-play; compile: docs/your-own-game",
+        ),
+        ({"rules_s": 1.0, "is_python": False}, "rules and trees take 100% of self-play"),
+        ({"rules_s": 0.0}, "the network takes 100% of self-play: a smaller one is faster"),
+    ],
+)
+def test_the_bottleneck_is_named(changes: dict[str, Any], words: str):
+    measured = replace(HEX, **{"sample_s": 1e-9, "row_s": 1e-5, **changes})
+    config = TrainConfig(time_limit_s=1e9)
+    _, bottleneck = describe_forecast(forecast(measured, config), measured, config)
+    assert bottleneck.startswith(words) and len(bottleneck) < 80
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Forecast:
     """Seconds until the first learning step."""
     rules_share: float
     """Share of self-play's time outside the network: the rules and the tree search."""
+    learning_ratio: float
+    """Time to learn from a game, relative to the time to play it."""
 
 
 def forecast(measured: Measurement, config: TrainConfig) -> Forecast:
@@ -125,6 +127,7 @@ def forecast(measured: Measurement, config: TrainConfig) -> Forecast:
         steps=round(samples / config.learner.batch_size),
         learning_begins_s=first_s,
         rules_share=measured.rules_s / measured.simulation_s(selfplay.num_slots, cost),
+        learning_ratio=learn_s / max(game_s, 1e-9),
     )
 
 
