@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -128,5 +129,16 @@ def _windrow(  # pyright: ignore[reportUnusedFunction]
         print(text)  # with rich it is printed already
 
 
+def _unwrap_help(group: typer.Typer) -> None:
+    """Make every paragraph of the commands' docstrings one line, which the help then wraps to the terminal."""
+    for command in group.registered_commands:
+        paragraphs = (command.help or inspect.getdoc(command.callback) or "").split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _unwrap_help(inner.typer_instance)
+
+
 for _command in COMMANDS:
     import_module(f"windrow.cli.{_command}").register(app)
+_unwrap_help(app)

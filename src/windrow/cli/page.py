@@ -13,6 +13,14 @@ from windrow.cli.output import print_json, stderr, stdout
 if TYPE_CHECKING:
     from windrow.web.app import Conversation
 
+
+def _check_port(port: int | None) -> int | None:
+    # Not min and max: the help would show the range in a column that leaves little room for the words.
+    if port is not None and not 0 <= port <= 65535:
+        raise typer.BadParameter("a port is a number from 0 to 65535")
+    return port
+
+
 HostOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -24,7 +32,11 @@ HostOption: TypeAlias = Annotated[
 PortOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--port", help="Port; 8470, or any if that is taken. 0: any.", min=0, max=65535, rich_help_panel="Page"
+        "--port",
+        metavar="PORT",
+        help="Port; 8470, or any if that is taken. 0: any.",
+        callback=_check_port,
+        rich_help_panel="Page",
     ),
 ]
 AllowHostOption: TypeAlias = Annotated[

@@ -48,7 +48,9 @@ def register(group: typer.Typer) -> None:
 
 
 def suite(
-    names: Annotated[list[str], typer.Argument(help="A suite, or benchmarks: windrow bench suites lists them.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME", help="A suite, or benchmarks: windrow bench suites lists them.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the JSON file and the Markdown page.")] = Path(
         "runs/bench"
     ),
@@ -96,8 +98,8 @@ def suites(as_json: JsonOption = False) -> None:
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A JSON file of a suite.")],
-    second: Annotated[Path, typer.Argument(help="Another of the same suite.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A JSON file of a suite.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another of the same suite.")],
     as_json: JsonOption = False,
 ) -> None:
     """Say which figures of one run another has reproduced within their spreads."""
