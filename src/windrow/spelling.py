@@ -1,9 +1,14 @@
-"""Help for whoever mistyped a name."""
+"""Help for whoever mistyped a name, and numbers with their nouns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 game", "2,000 games", "1 leaf", "4 leaves"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def explain_unknown(word: str, known: Iterable[str], *, what: str) -> str:

@@ -11,7 +11,7 @@ from windrow.cli import engines, suites
 from windrow.cli.evaluation import folded_network, make_evaluator, network_label
 from windrow.cli.measure import profile_search
 from windrow.cli.options import GameArgument, JsonOption, NetOption, examples
-from windrow.cli.output import print_json, print_table, progress_bar, stdout
+from windrow.cli.output import counted, print_json, print_table, progress_bar, share_of_network, stdout
 from windrow.config import SearchConfig
 from windrow.engines import Vectorized
 from windrow.games.core_game import CoreGame
@@ -104,9 +104,9 @@ def search(
             ("positions of the network within the search", f"{rows:,.0f}"),
             ("simulations with the network", f"{sims_rate:,.0f}"),
         ],
-        title=f"{rules!r}, {trees} trees, {sims} simulations, {chosen.label}",
+        title=f"{rules!r}, {counted(trees, 'tree')}, {counted(sims, 'simulation')}, {chosen.label}",
     )
-    stdout().print(f"\nThe search leaves the network [bold]{share:.1%}[/bold] of its own throughput.")
+    stdout().print(f"\nThe search leaves the network [bold]{share_of_network(share)}[/bold] of its own throughput.")
 
 
 def backends(

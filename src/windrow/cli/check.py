@@ -81,10 +81,9 @@ def _print(name: str, report: Report) -> None:
     console = stdout()
     played = f"{counted(report.num_games, 'game')}, {counted(report.num_positions, 'position')}"
     if report.faults:
-        kinds = f"{len(report.counts)} kind{'s' if len(report.counts) > 1 else ''}"
-        console.print(Text(f"{name} has faults of {kinds} ({played}).", style="bold red"))
+        console.print(Text(f"{name} has faults of {counted(len(report.counts), 'kind')} ({played}).", style="bold red"))
     else:
-        notes = f", {len(report.notes)} note{'s' if len(report.notes) > 1 else ''}" if report.notes else ""
+        notes = f", {counted(len(report.notes), 'note')}" if report.notes else ""
         console.print(Text(f"{name}: no faults{notes} ({played}).", style="bold green"))
     for fault in report.faults:
         _print_fault(fault, "red")

@@ -17,6 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from windrow.spelling import counted as counted
+
 _WIDTH_OF_FILES = 200
 
 
@@ -91,40 +93,63 @@ def print_json(document: Mapping[str, Any]) -> None:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
     """Print a table: the first column aligned left, the others right, or left where a header begins with "<".
 
-    Left-aligned columns wrap between words where the table is wider than the terminal.
+    Where the table is wider than the terminal, headers and left-aligned columns wrap between words. If that is not
+    enough, every row becomes a block of lines, one per column.
     """
     console = stdout()
     is_left = [index == 0 or name.startswith("<") for index, name in enumerate(header)]
     columns = [[name.lstrip("<"), *cells] for name, *cells in zip(header, *rows, strict=True)]
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    for left, column, width in zip(is_left, columns, _widths(columns, is_left, console.width), strict=True):
-        table.add_column(column[0], justify="left" if left else "right", no_wrap=not left, width=width)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
     if title is not None:
         console.print(Text(title, style="bold"))
+    widths = _widths(columns, is_left, console.width)
+    if widths is None:
+        _print_blocks(console, columns)
+        return
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for left, column, width in zip(is_left, columns, widths, strict=True):
+        table.add_column(column[0], justify="left" if left else "right", width=width)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
     console.print(table)
 
 
-def _widths(columns: Sequence[Sequence[str]], wraps: Sequence[bool], available: int) -> list[int]:
+def _widths(columns: Sequence[Sequence[str]], wraps: Sequence[bool], available: int) -> list[int] | None:
     """The widths of columns: the widest of those that wrap give way first, none below its longest word.
 
-    Rich would cut off words, and columns to their right, before it wraps the widest column.
+    Headers wrap in every column, cells where `wraps` says so. None if that is too wide. Rich would cut off words, and
+    columns to their right, before it wraps the widest column.
     """
     widths = [max(map(cell_len, column)) for column in columns]
-    longest = [max(map(cell_len, " ".join(column).split()), default=0) for column in columns]
+    least: list[int] = []
+    for (header, *cells), wrap in zip(columns, wraps, strict=True):
+        words = [*header.split(), *(word for cell in cells for word in (cell.split() if wrap else [cell]))]
+        least.append(max(map(cell_len, words), default=0))
     excess = sum(widths) + 2 * (len(widths) - 1) - available
     for _ in range(excess):
-        spare = [index for index, wrap in enumerate(wraps) if wrap and widths[index] > longest[index]]
+        spare = [index for index, width in enumerate(widths) if width > least[index]]
         if not spare:
-            break
+            return None
         widths[max(spare, key=widths.__getitem__)] -= 1
     return widths
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: "1 game", "2,000 games", "1 leaf", "4 leaves"."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+def _print_blocks(console: Console, columns: Sequence[Sequence[str]]) -> None:
+    """A table as one block of lines per row, its first column as the heading."""
+    headers = [column[0] for column in columns]
+    for row in zip(*(column[1:] for column in columns), strict=True):
+        block = Table(box=None, show_header=False, pad_edge=False)
+        block.add_column(style="cyan")
+        block.add_column()
+        for header, cell in zip(headers[1:], row[1:], strict=True):
+            if cell:
+                block.add_row(Text(f"  {header}"), Text(cell))
+        console.print(Text(f"{headers[0]} {row[0]}".strip(), style="bold"))
+        console.print(block)
+
+
+def share_of_network(share: float) -> str:
+    """A share of the network's own throughput as text. Noise in the two measurements can make it larger than one."""
+    return f"{min(share, 1.0):.1%}"
 
 
 def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:

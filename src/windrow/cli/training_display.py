@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from windrow.cli.output import stderr
+from windrow.cli.output import counted, stderr
 from windrow.train.progress import simulation_range
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _COLUMNS = (
 )
 """Metrics, how they are written, their titles and widths: 80 columns together with the time."""
 _LINES_PER_HEADER = 25
+_LEARNER_BOUND = 1.25
+"""Time of learning relative to that of self-play from which on the learner is named as the bottleneck."""
 _ABSENT = ("not installed: pip install", "finds no GPU")
 
 
@@ -67,16 +69,17 @@ class TrainingDisplay:
             budget = f"{first} to {last}" if first < last else f"{last}"
             self._console.print(
                 f"{self._run.game.name}: {config.network.in_words()} on {self._run.strategy.backend}, "
-                f"{budget} simulations, run {self._run.folder}",
+                f"{budget} simulation{'' if budget == '1' else 's'}, run {self._run.folder}",
                 markup=False,
             )
             if counters.iteration:
-                self._console.print(f"goes on after iteration {counters.iteration}, {counters.games:,} games")
+                self._console.print(f"goes on after iteration {counters.iteration}, {counted(counters.games, 'game')}")
             for line in self._header:
                 self._console.print(line, markup=False)
             if self._is_verbose:
+                at_once = counted(config.selfplay.num_slots, "game")
                 self._console.print(
-                    f"{self._run.game!r}, {config.search.root} root, {config.selfplay.num_slots} games at once, "
+                    f"{self._run.game!r}, {config.search.root} root, {at_once} at once, "
                     f"{config.games_per_iteration} per iteration\n{_in_short(self._run.strategy.choice)}",
                     style="dim",
                     markup=False,
@@ -155,28 +158,43 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def describe_forecast(expected: Forecast, measured: Measurement, config: TrainConfig) -> list[str]:
-    """Two lines: what to expect of a run, and what takes the most time."""
+def describe_forecast(
+    expected: Forecast, measured: Measurement, config: TrainConfig, *, num_changed: int = 0
+) -> list[str]:
+    """Two lines: what to expect of a run, and what takes the most time.
+
+    num_changed: settings of a shipped config that were changed for the time of the run; --verbose lists them.
+    """
     lines = [
-        f"forecast: {expected.iterations} iterations, {_short(expected.games)} games, {_short(expected.positions)} "
-        f"positions, learning from {clock(expected.learning_begins_s)}"
+        f"forecast: {counted(expected.iterations, 'iteration')}, {_short(expected.games, 'game')}, "
+        f"{_short(expected.positions, 'position')}, learning from {clock(expected.learning_begins_s)}"
     ]
-    share = expected.rules_share
+    what, remedy = _bottleneck(expected, measured)
     if measured.is_endless:
-        lines.append("random games do not end: if the network's do not either, --set selfplay.max_plies=500")
+        lines.append("random games do not end; if the network's do not: --set selfplay.max_plies=500")
     elif expected.learning_begins_s > 0.2 * (config.time_limit_s or math.inf):
         lines.append(f"this is short for the game: give it --time {math.ceil(expected.learning_begins_s / 3)}m")
-    elif share >= 0.5 and measured.is_python:
-        lines.append(f"Python rules and tree search take {share:.0%} of self-play; compiled rules are faster")
-    elif share >= 0.5:
-        lines.append(f"rules and tree search take {share:.0%} of self-play, the network the rest")
+    elif num_changed:
+        lines.append(f"{what}; {counted(num_changed, 'setting')} fitted to --time (-v)")
     else:
-        lines.append(f"the network takes {1 - share:.0%} of self-play: a smaller one is faster")
+        lines.append(f"{what}{remedy}")
     return lines
 
 
-def _short(count: float) -> str:
-    """`950`, `7,660`, `308k`, `2.5M`."""
+def _bottleneck(expected: Forecast, measured: Measurement) -> tuple[str, str]:
+    """What takes the most time, and what to do about it."""
+    ratio, share = expected.learning_ratio, expected.rules_share
+    if ratio > _LEARNER_BOUND:
+        return f"learning takes {ratio:.1f} times as long as self-play", "; fewer --set samples_per_position"
+    if share < 0.5:
+        return f"the network takes {1 - share:.0%} of self-play", ": a smaller one is faster"
+    if measured.is_python:
+        return f"Python rules and trees take {share:.0%} of self-play", "; compile: docs/your-own-game.md"
+    return f"rules and trees take {share:.0%} of self-play", ", the network the rest"
+
+
+def _short(count: float, noun: str) -> str:
+    """`1 game`, `7,660 games`, `308k games`, `2.5M games`."""
     if count < 1e4:
-        return f"{count:,.0f}"
-    return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.1f}M"
+        return counted(round(count), noun)
+    return f"{count / 1e3:.0f}k {noun}s" if count < 1e6 else f"{count / 1e6:.1f}M {noun}s"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from windrow.spelling import counted
 from windrow.train.diagnosis.evidence import Evidence
 from windrow.train.diagnosis.finding import Finding
 from windrow.train.learner_config import LearnerConfig
@@ -86,9 +87,10 @@ def no_steps(run: Evidence) -> Finding | None:
         remedies.append(f"--batch-size {max(1, int(samples) // 8)}")
     else:
         reason = "learning from the games of an iteration begins in the next one"
+    gave = f"{counted(int(games), 'game')} gave {counted(int(positions), 'position')}"
     return Finding(
         "no_steps",
-        f"No learning step was taken: {games:,.0f} games gave {positions:,.0f} positions, and {reason}.",
+        f"No learning step was taken: {gave}, and {reason}.",
         f"Try {' or '.join(remedies)}." if remedies else "Let the run go on.",
     )
 
