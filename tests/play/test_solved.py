@@ -99,10 +99,10 @@ def test_counts_and_errors() -> None:
     assert (score.overall.num_kept, score.overall.num_positions) == (250, 600)
     assert calls[-1] == (600, 600) and [done for done, _ in calls] == sorted(done for done, _ in calls)
     assert score.table().splitlines()[1:] == [
-        "8-13            150     100.0 % ± 0.0",
+        "8-13            150     100.0 %",
         "14-19           150      66.7 % ± 3.8",
-        "20-25           150       0.0 % ± 0.0",
-        "26-33           150       0.0 % ± 0.0",
+        "20-25           150       0.0 %",
+        "26-33           150       0.0 %",
         "all             600      41.7 % ± 2.0",
     ]
     content = score.to_dict()

@@ -91,7 +91,8 @@ def evaluate(
             result = match_against(rules, player, opponent, games=games, seed=seed, network=network)
             document["match"] = result.to_dict()
             if not as_json:
-                stdout().print(result.table(), markup=False)
+                console = stdout()
+                console.print(result.table(console.width), markup=False)
     finally:
         player.close()
     if as_json:

@@ -15,7 +15,7 @@ from windrow.games.protocol import TERMINAL
 from windrow.games.python_game import as_core_game
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
 from windrow.play.players import Player, make_player
-from windrow.play.seating import Gain, SeatedGame, Table, gain_of
+from windrow.play.seating import Gain, SeatedGame, Table, gain_of, lettered
 
 StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
 """What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
@@ -116,15 +116,13 @@ class MatchResult:
         pairs = zip(self.games[::2], self.games[1::2], strict=True)
         return gain_of(self.game, [(one.gain, other.gain) for one, other in pairs])
 
-    def table(self) -> str:
-        """The result as text."""
-        width = max(len(self.player_a), len(self.player_b))
+    def table(self, max_width: int | None = None) -> str:
+        """The result as text. Names that would make a row longer than `max_width` stand above the table."""
         rows = [
-            (f"A  {self.player_a:<{width}}", self.wins, self.draws, self.losses, self.score),
-            (f"B  {self.player_b:<{width}}", self.losses, self.draws, self.wins, 1.0 - self.score),
+            ("A", self.player_a, f"  {self.wins:>5}  {self.draws:>5}  {self.losses:>6}  {self.score:>6.1%}"),
+            ("B", self.player_b, f"  {self.losses:>5}  {self.draws:>5}  {self.wins:>6}  {1.0 - self.score:>6.1%}"),
         ]
-        lines = [f"{'':{width + 3}}   wins  draws  losses   score"]
-        lines += [f"{name}  {won:>5}  {drawn:>5}  {lost:>6}  {score:>6.1%}" for name, won, drawn, lost, score in rows]
+        lines = lettered("   wins  draws  losses   score", rows, max_width)
         lines += [
             f"{len(self.games)} games of {self.game!r}; A scores {self.score_when_first:.1%} when it moves first",
             f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %); {self._superiority()}",

@@ -100,16 +100,20 @@ class Gain:
     """What a player makes a game, beyond who wins.
 
     mean: in points where the game counts points, else in the returns of the game.
-    error: half the width of its 95 % interval.
+    error: half the width of its 95 % interval; None if all openings gave the same, or there was only one: nothing says
+        then how far the mean may be off.
     unit: "points", or "" for returns.
     """
 
     mean: float
-    error: float
+    error: float | None
     unit: str
 
     def __str__(self) -> str:
-        return f"{self.mean:+.3f} ± {self.error:.3f} {self.unit or 'return'} a game (95 %)"
+        unit = self.unit or "return"
+        if self.error is None:
+            return f"{self.mean:+.3f} {unit} a game (no error bar: the openings gave no different results)"
+        return f"{self.mean:+.3f} ± {self.error:.3f} {unit} a game (95 %)"
 
 
 def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]]) -> Gain | None:
@@ -125,4 +129,21 @@ def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]]) -> Gain | None:
     means = [scale * sum(games) / len(games) for games in rounds]
     mean = sum(means) / len(means)
     spread = sum((value - mean) ** 2 for value in means) / max(len(means) - 1, 1)
-    return Gain(mean, 1.959964 * math.sqrt(spread / len(means)), "points" if game.points else "")
+    error = 1.959964 * math.sqrt(spread / len(means)) if max(means) - min(means) > 1e-9 else None
+    return Gain(mean, error, "points" if game.points else "")
+
+
+def lettered(header: str, rows: Sequence[tuple[str, str, str]], max_width: int | None) -> list[str]:
+    """The lines of a table whose rows begin with a player's letter and name.
+
+    Args:
+        header: of the columns after the name.
+        rows: letter, name and the columns of each player.
+        max_width: characters in a line; where the names are too long for it, they stand above the table.
+    """
+    width = max(len(name) for _, name, _ in rows)
+    longest = max(len(header), *(len(cells) for _, _, cells in rows))
+    if max_width is None or width + 3 + longest <= max_width:
+        return [" " * (width + 3) + header, *(f"{letter}  {name:<{width}}{cells}" for letter, name, cells in rows)]
+    names = [f"{letter}  {name}" for letter, name, _ in sorted(rows)]
+    return [*names, "", f" {header}", *(f"{letter}{cells}" for letter, _, cells in rows)]

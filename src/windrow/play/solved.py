@@ -104,8 +104,10 @@ class SolvedScore:
         """For people."""
         rows = [f"{'stones':8}  positions  keeps the result"]
         for name, share in {**self.phases, "all": self.overall}.items():
-            kept = f"{100 * share.share:.1f} % ± {100 * share.standard_error:.1f}"
-            rows.append(f"{name:8}  {share.num_positions:9}  {kept:>16}")
+            # Where all moves are alike the estimate is 0, which is no error bar.
+            error = f" ± {100 * share.standard_error:.1f}" if share.standard_error else ""
+            kept = f"{100 * share.share:.1f} %"
+            rows.append(f"{name:8}  {share.num_positions:9}  {kept:>10}{error}")
         return "\n".join(rows)
 
 

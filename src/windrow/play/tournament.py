@@ -18,7 +18,7 @@ from windrow.games.python_game import as_core_game
 from windrow.play.match import default_plies, random_openings
 from windrow.play.players import Player, make_player
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
-from windrow.play.seating import Gain, SeatedGame, Table, gain_of
+from windrow.play.seating import Gain, SeatedGame, Table, gain_of, lettered
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -106,18 +106,20 @@ class TournamentResult:
             gain=gain_of(self.game, [*rounds.values()]),
         )
 
-    def table(self) -> str:
-        """The result as text."""
+    def table(self, max_width: int | None = None) -> str:
+        """The result as text. Names that would make a row longer than `max_width` stand above the table."""
         rows = self.standings()
-        width = max(len(row.name) for row in rows)
         has_gain = any(row.gain is not None for row in rows)
         unit = next((row.gain.unit for row in rows if row.gain), "") or "return"
-        lines = [f"{'':{width + 3}}  games    wins   score   Elo (A = 0)" + f"   {unit} a game" * has_gain]
+        cells: list[tuple[str, str, str]] = []
         for row in rows:
             elo = f"{row.elo:+.0f} ± {row.elo_error:.0f}" if row.letter != self.ratings.anchor else "0"
-            text = f"{row.letter}  {row.name:<{width}}  {row.num_games:>5}  {row.wins:>6.1f}  {row.score:>6.1%}"
-            gain = f"   {row.gain.mean:+.3f} ± {row.gain.error:.3f}" if row.gain else ""
-            lines.append(f"{text}  {elo:>12}{gain}")
+            text = f"  {row.num_games:>5}  {row.wins:>6.1f}  {row.score:>6.1%}  {elo:>12}"
+            if row.gain is not None:
+                text += f"   {row.gain.mean:+.3f}" + ("" if row.gain.error is None else f" ± {row.gain.error:.3f}")
+            cells.append((row.letter, row.name, text))
+        header = "  games    wins   score   Elo (A = 0)" + f"   {unit} a game" * has_gain
+        lines = lettered(header, cells, max_width)
         lines.append(f"{len(self.games)} games of {self.game!r}; errors are 95 % intervals")
         return "\n".join(lines)
 
