@@ -125,14 +125,40 @@ def match(
 
 
 def _split(names: list[str]) -> tuple[CoreGame, list[str]]:
-    """The game and the players; the game is the first name or the last, whichever is one of a game."""
-    for place in (0, -1):
-        stem, _, rest = names[place].partition(":")
-        if stem in GAMES or stem in FAMILIES or (stem.endswith(".py") and rest):
-            return parse_game(names[place]), names[1:] if place == 0 else names[:-1]
+    """The game and the players; the game is the first name or the last, whichever is one of a game.
+
+    A class or function in a file may be a game or, by mistake, a network: it is the game if no other name is one.
+    """
+    for is_game in (_comes_with_windrow, _is_in_file):
+        for place in (0, -1):
+            if is_game(names[place]):
+                players = names[1:] if place == 0 else names[:-1]
+                for name in players:
+                    refuse_evaluator(name)
+                return parse_game(names[place]), players
     if len(names) > 2:  # an installed game, or a misspelt one, which is then explained
         return parse_game(names[-1]), names[:-1]
     return parse_game("connect4"), names
+
+
+def _comes_with_windrow(name: str) -> bool:
+    stem = name.partition(":")[0]
+    return stem in GAMES or stem in FAMILIES
+
+
+def _is_in_file(name: str) -> bool:
+    stem, _, rest = name.partition(":")
+    return stem.endswith(".py") and bool(rest)
+
+
+def refuse_evaluator(name: str) -> None:
+    """Raise a ConfigError if a player's name is a network or a function in a Python file."""
+    if _is_in_file(name):
+        raise ConfigError(
+            f"{name} is no player: players are random, rollout:400, uniform:400, solver, or a checkpoint or run. A "
+            f"checkpoint of your own network is named with --network {name}; a function evaluates positions for "
+            f"windrow search GAME --evaluator {name}"
+        )
 
 
 def _tournament(
@@ -152,7 +178,8 @@ def _tournament(
         if as_json:
             print_json(latest[0].to_dict())
         else:
-            stdout().print(latest[0].table(), markup=False)
+            console = stdout()
+            console.print(latest[0].table(console.width), markup=False)
 
     try:
         with progress_bar(f"{len(players)} players", games) as bar:
@@ -186,7 +213,7 @@ def print_match(result: MatchResult, *, as_json: bool, show: int = 0) -> None:
         print_json(result.to_dict())
         return
     console = stdout()
-    console.print(result.table(), markup=False)
+    console.print(result.table(console.width), markup=False)
     for number, game in enumerate(result.games[:show], start=1):
         points = {1.0: "A wins", 0.5: "drawn", 0.0: "B wins"}[game.score]
         console.print(f"game {number}, {game.first} first, {points}: {game.moves}", markup=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli.match import refuse_evaluator
 from windrow.cli.options import (
     BackendOption,
     GameArgument,
@@ -122,6 +123,7 @@ def play(
         raise ConfigError(
             f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
         )
+    refuse_evaluator(player or _DEFAULT_PLAYER)
     start = rules.state_from_moves(moves) if position is None else parse_position(rules, position)
     opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network)
     table = _Table(rules, opponent, own_side=int(is_second), start=start, seed=seed, is_quiet=as_json)

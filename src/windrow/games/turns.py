@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from windrow.errors import IllegalMoveError
@@ -32,7 +33,8 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
     found = [_WORD.fullmatch(word.lower()) for word in words]
     if not is_backgammon or not words or None in found:
         action = game.parse_action(text)
-        game.apply(state, action)
+        if action not in (legal := game.legal_actions(state)):
+            raise _illegal(game, state, text, legal)
         return [action]
     steps: list[tuple[int, int]] = []
     for match in found:
@@ -44,12 +46,16 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
     if 0 < len(steps) <= 4:
         _search(game, player, state, tuple(steps), [], ends)
     if not ends:
-        legal = " ".join(names)
-        raise IllegalMoveError(f"{text!r:.100} is not legal here.\nLegal moves: {legal}\n{state}")
+        raise _illegal(game, state, text, names.values())
     if len(ends) > 1:
         ways = " or ".join(" ".join(map(game.action_name, actions)) for actions in ends.values())
         raise IllegalMoveError(f"{text!r:.100} can be played in different ways: write {ways}.")
     return next(iter(ends.values()))
+
+
+def _illegal(game: CoreGame, state: State, text: str, legal: Iterable[int]) -> IllegalMoveError:
+    names = " ".join(map(game.action_name, legal))
+    return IllegalMoveError(f"{text!r:.100} is not legal here.\nLegal moves: {names}\n{state}")
 
 
 def _place(name: str) -> int:

@@ -40,6 +40,7 @@ from windrow.train.tensor_file import damaged, pack_tensors, parse_object, read_
 FORMAT = 1
 MODEL, TENSORS, TRAINING = "model.safetensors", "training.safetensors", "training.json"
 _FOLDER = "checkpoints"
+_EXPORTED = {".onnx", ".pt2"}
 _NUMBER = re.compile(r"[0-9]+")
 _OF_NET = "net."
 """Names in a learner's state that are weights, which are in the model's file already."""
@@ -309,6 +310,11 @@ def _places(folder: Path) -> list[Path]:
 
 def _find_model(path: Path) -> Path:
     """The model's file that `path` means."""
+    if path.suffix in _EXPORTED and path.is_file():
+        raise CheckpointError(
+            f"{path} is an exported network, not a checkpoint: players and training take a run's folder, a "
+            f"checkpoint's folder or a {MODEL} file. It is an evaluator: windrow search GAME --evaluator {path}"
+        )
     if path.is_file():
         return path.parent / MODEL if path.name in (TENSORS, TRAINING) else path
     if (path / MODEL).exists():
