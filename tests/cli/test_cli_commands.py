@@ -81,7 +81,7 @@ def test_search_prints_the_board_and_a_table() -> None:
         (["--sims", "20", "--engine", "sequential"], "engine", "sequential"),
         (["--sims", "20", "--leaves", "4", "--max-batch", "2"], "leaves_per_tree", 4),
         (["--sims", "20", "--set", "max_depth=2"], "max_depth", 2),
-        (["--time", "0.05"], "stopped_by", "time"),
+        (["--time", "50ms"], "stopped_by", "time"),
         (["--sims", "20", "--evaluator", "uniform"], "nn_batches", 10),
         (["--sims", "0"], "simulations", 0),
     ],

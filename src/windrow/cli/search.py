@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli.duration import parse_duration
 from windrow.cli.evaluation import EvaluatorMaker, NamedEvaluator, make_evaluator
 from windrow.cli.options import (
     BackendOption,
@@ -56,7 +57,7 @@ def register(app: typer.Typer) -> None:
             "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
             "windrow search connect4 --engine ray --set num_actors=2 # evaluated by actors on a Ray cluster",
             "windrow search connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
-            "windrow search othello --time 2 --set first_play=parent # two seconds, another rule for untried moves",
+            "windrow search othello --time 2s --set first_play=parent # two seconds, another rule for untried moves",
         )
     )(search)
 
@@ -72,10 +73,13 @@ def search(
     network: NetworkOption = None,
     top: Annotated[int, typer.Option("--top", help="Moves to show.", min=1)] = 10,
     sims: SimsOption = None,
-    time_s: Annotated[
-        float | None,
+    time: Annotated[
+        str | None,
         typer.Option(
-            "--time", help="Seconds after which to stop; without --sims the only limit.", rich_help_panel="Search"
+            "--time",
+            help="Time after which to stop, such as [cyan]2s[/cyan] or [cyan]500ms[/cyan]; without --sims the only "
+            "limit.",
+            rich_help_panel="Search",
         ),
     ] = None,
     engine: Annotated[
@@ -99,6 +103,7 @@ def search(
     """
     rules = parse_game(game)
     dice = random.Random(seed)
+    time_s = None if time is None else parse_duration(time)
     if moves and position is not None:
         raise ConfigError("--moves and --position both say which position to search: give one of them")
     given = rules.state_from_moves(moves) if position is None else parse_position(rules, position)

@@ -1,0 +1,155 @@
+"""What commands look like in a terminal: tables and help at 80 columns, error bars, names, times."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cli_cases import run
+
+from windrow import CheckpointError, ConfigError, make_game
+from windrow.cli.duration import parse_duration
+from windrow.cli.output import counted, print_table, share_of_network
+from windrow.games.turns import parse_turn
+from windrow.play.match import MatchGame, MatchResult
+from windrow.play.seating import gain_of, lettered
+from windrow.train.checkpoint import load_model
+
+HEADER = ("engine", "<trees", "sims/s", "positions/s", "network alone/s", "share", "against the first")
+ROW = (
+    "multiprocess",
+    "CPU, 4 processes, openvino-bf16, 2 batches of 64 out",
+    "123,456",
+    "98,765",
+    "99,999",
+    "9%",
+    "2x",
+)
+
+
+def test_headers_and_cells_are_whole_at_any_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Headers wrap between words; where even that is too wide, every row becomes a block of lines."""
+    for width in (40, 60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_table(HEADER, [ROW, ROW], title="measured")
+        out = capsys.readouterr().out
+        assert max(map(len, out.splitlines())) <= width
+        words = " ".join([name.lstrip("<") for name in HEADER] + [*ROW]).split()
+        assert set(words) <= set(out.split()), width
+        assert "…" not in out
+
+
+@pytest.mark.parametrize("name", ["short", "runs/a-very-long-name-of-a-run:sims=200,c_puct=2.5,temperature=1"])
+def test_names_of_players_fit_the_width(name: str) -> None:
+    rows = [("A", name, "   10    20"), ("B", "random", "   30    40")]
+    lines = lettered("  wins  lost", rows, 60)
+    assert max(map(len, lines)) <= max(60, 3 + len(name))
+    assert any(name in line for line in lines)
+    assert [line.split()[-2:] for line in lines if line.startswith("B")][-1] == ["30", "40"]
+    assert lettered("  wins  lost", rows, None)[0].startswith(" " * (3 + len(name)))
+
+
+def test_the_tables_of_matches_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    long = "rollout:2,c_puct=2.25,first_play=parent,virtual_loss=1,temperature=0.5,rollouts=1"
+    for players in ((long, "random"), (long, "random", "rollout:1")):
+        code, out, err = run("match", "tictactoe", *players, "--games", "6", "--no-stop")
+        assert code == 0, err
+        assert max(map(len, out.splitlines())) <= 80
+        assert any(line.startswith("A  ") and "%" in line for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "play", "match", "train", "tune", "protocol gomocup", "protocol analysis"]
+)
+def test_paragraphs_of_the_help_fill_their_lines(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is only left where the first word of the next one would not have fitted."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip() for line in run(*command.split(), "--help")[1].partition("╭")[0].splitlines()][3:]
+    for line, after in pairwise(lines):
+        if line and after:
+            assert len(line) + 1 + len(after.split()[0]) > 76, line
+
+
+def test_ports_are_checked_and_leave_room_in_the_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "65535" not in run("watch", "--help")[1]
+    code, _, err = run("watch", "runs/none", "--port", "65536")
+    assert code == 2 and "a port is a number from 0 to 65535" in err
+
+
+def test_shares_and_counts() -> None:
+    assert (share_of_network(1.675), share_of_network(0.9371)) == ("100.0%", "93.7%")
+    assert (counted(1, "iteration"), counted(0, "game"), counted(2000, "leaf", "leaves")) == (
+        "1 iteration",
+        "0 games",
+        "2,000 leaves",
+    )
+
+
+def test_results_that_are_all_alike_have_no_error_bar() -> None:
+    """Their spread is 0, but that says nothing of how far the mean may be off."""
+    game = make_game("backgammon")
+    for rounds in ([(0.5, 0.5)], [(0.5, 0.5)] * 2):
+        gain = gain_of(game, rounds)
+        assert gain is not None and gain.error is None
+        assert "±" not in str(gain) and "no error bar" in str(gain)
+    gain = gain_of(game, [(0.5, 0.5), (-1.0, 1.0)])
+    assert gain is not None and gain.error is not None and "±" in str(gain)
+    one = MatchGame("", "A", 1.0, 0.5)
+    result = MatchResult(
+        game=game,
+        player_a="a",
+        player_b="b",
+        games=(one, one),
+        pairs=(0, 0, 0, 0, 1),
+        elo=0.0,
+        elo_error=0.0,
+        los=0.5,
+        stopped_by="games",
+        test="",
+        seed=0,
+    )
+    assert "no error bar" in result.table() and result.to_dict()["gain"]["error"] is None
+
+
+def test_an_illegal_move_is_called_by_its_name() -> None:
+    game = make_game("pig")
+    state = game.initial_state()
+    with pytest.raises(Exception, match=r"^'hold' is not legal here\.\nLegal moves: roll"):
+        parse_turn(game, state, "hold")
+    code, out, _ = run("play", "pig", "random", "--seed", "1", stdin="hold\nquit\n")
+    assert code == 0 and "'hold' is not legal here" in out and "action 1" not in out
+
+
+def test_times_have_units() -> None:
+    assert [parse_duration(text) for text in ("500ms", "90s", "3m", "1.5h", "2d")] == [0.5, 90, 180, 5400, 172800]
+    for text in ("soon", "", "nan", "inf", "-1s", "3x", "1sm"):
+        with pytest.raises(ConfigError, match="a time is written like"):
+            parse_duration(text)
+    code, _, err = run("search", "tictactoe", "--time", "2")
+    assert code == 1 and "--time 2 has no unit: write 2s, 2m or 2h" in err
+    code, out, err = run("search", "tictactoe", "--time", "20ms")
+    assert code == 0 and "stopped by time" in out, err
+
+
+def test_an_evaluator_is_not_a_damaged_checkpoint(tmp_path: Path) -> None:
+    """Commands that take players say what a player is, and which command takes the file."""
+    network = tmp_path / "net.onnx"
+    network.write_bytes(b"\x08\x08")
+    with pytest.raises(CheckpointError, match=r"not a checkpoint.*--evaluator"):
+        load_model(network)
+    (tmp_path / "mynet.py").write_text("def f(observations):\n    return None\n")
+    function = f"{tmp_path}/mynet.py:f"
+    for arguments in (
+        ("match", str(network), "random", "tictactoe"),
+        ("play", "tictactoe", str(network)),
+        ("match", function, "random", "tictactoe"),
+        ("match", "tictactoe", "random", function),
+        ("play", "tictactoe", function),
+    ):
+        code, _, err = run(*arguments)
+        assert code == 1 and "damaged" not in err and "--evaluator" in " ".join(err.split()), err
