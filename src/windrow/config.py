@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from windrow.engine_registry import AUTO
-from windrow.engines import EngineOptions, as_options, explain_option
+from windrow.engines import EngineOptions, OwnEngine, as_options, explain_option
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.settings import Settings, read_section
 
@@ -96,8 +96,8 @@ class SearchConfig(Settings):
     "sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves of
     many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
     evaluations. "ray": the trees here, evaluators on a Ray cluster. "tensor": trees, game and network on one GPU.
-    "auto" chooses one of the first three; `stats.engine` says which. The config holds the options, whichever was given;
-    `engine_name` is the name."""
+    "auto" chooses one of the first three; `stats.engine` says which. "myengine.py:Greedy": the engine that a class of
+    your own is. The config holds the options, whichever was given; `engine_name` is the name."""
     cache_memory: int | None = None
     """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
     seed: int = 0
@@ -115,11 +115,13 @@ class SearchConfig(Settings):
         return self.options_for(EngineOptions).name
 
     def options_for(self, kind: type[Kind]) -> Kind:
-        """The engine's options, which must be of this kind.
+        """The engine's options, which must be of this kind. An engine that is named by its place may ask for any kind.
 
         Raises:
             ConfigError: they are those of another engine.
         """
+        if isinstance(self.engine, OwnEngine) and not issubclass(OwnEngine, kind):
+            return kind(**self.engine.to_dict())
         if not isinstance(self.engine, kind):
             raise ConfigError(f"{kind.__name__} options are needed here, not engine={self.engine!r}")
         return self.engine

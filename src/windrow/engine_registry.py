@@ -5,6 +5,8 @@ engine is used. A package adds engines through entry points of the group `windro
 
     [project.entry-points."windrow.engines"]
     mine = "package.module:MyEngine"
+
+Any other engine is named by its place, `myengine.py:Greedy` or `package.module:Greedy`.
 """
 
 from __future__ import annotations
@@ -38,8 +40,13 @@ def _installed() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group="windrow.engines") if entry.name not in ENGINES}
 
 
+def is_place(name: object) -> bool:
+    """Whether `name` says where the class of an engine is: `myengine.py:Greedy` or `package.module:Greedy`."""
+    return isinstance(name, str) and all(name.rpartition(":"))
+
+
 def register_engine(name: str, place: str) -> None:
-    """Add an engine to this process: `register_engine("mine", "package.module:MyEngine")`.
+    """Add an engine to this process: `register_engine("mine", "package.module:MyEngine")`, or `"mine.py:MyEngine"`.
 
     Raises:
         ConfigError: `place` is no import string.
@@ -69,17 +76,30 @@ def engine_place(name: str) -> str:
 
 
 def load_engine(name: str) -> Any:
-    """The class of an engine, a `windrow.search.engine.Engine`.
+    """The class of an engine, a `windrow.search.engine.Engine`, by its name or its place.
 
     Raises:
         ConfigError: there is no engine of this name, or its class cannot be imported.
         MissingExtraError: it needs a package that is not installed.
     """
-    place = engine_place(name)
-    module, _, attribute = place.partition(":")
+    place = name if is_place(name) else engine_place(name)
+    module, _, attribute = place.rpartition(":")
     try:
-        return getattr(import_module(module), attribute)
+        found = _import_file(place) if module.endswith(".py") else getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             raise MissingExtraError(f"the {name} engine needs PyTorch: {how_to_install('torch')}") from error
         raise ConfigError(f"the {name} engine cannot be imported from {place!r}: {error}") from error
+    if is_place(name):
+        if not hasattr(found, "capabilities"):
+            raise ConfigError(f"{name} is {found!r:.100}: name the class of an engine (windrow.search.engine.Engine)")
+        # From now on it is known: by its place, and by the name that its stats have.
+        ENGINES.setdefault(name, place)
+        ENGINES.setdefault(found.name, place)
+    return found
+
+
+def _import_file(place: str) -> Any:
+    from windrow.games.targets import import_target
+
+    return import_target(place, what="engine", error=ConfigError)

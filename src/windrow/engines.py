@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from windrow.engine_registry import AUTO, engine_names, load_engine
+from windrow.engine_registry import AUTO, engine_names, is_place, load_engine
 from windrow.errors import ConfigError, UnknownKeyError
 from windrow.settings import Settings
 from windrow.spelling import explain_unknown
@@ -265,6 +265,18 @@ class Tensor(EngineOptions):
         return {"game": self.game} if isinstance(self.game, str) else {}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class OwnEngine(HostOptions):
+    """Options of an engine that is named by its place; its class is imported when a search or a run is made."""
+
+    name: str = ""
+    """Where the class is: `myengine.py:Greedy` or `package.engines:Greedy`."""
+
+    def foreign_code(self) -> dict[str, str]:
+        """The engine itself is imported."""
+        return {"name": self.name}
+
+
 BUILT_IN: dict[str, type[EngineOptions]] = {
     kind().name: kind for kind in (Auto, Sequential, Batched, Vectorized, Multiprocess, Ray, Tensor)
 }
@@ -277,6 +289,8 @@ def options_class(name: str) -> type[EngineOptions]:
     Raises:
         ConfigError: there is no engine of this name.
     """
+    if is_place(name):
+        return OwnEngine  # the name may be a stranger's, in the folder of a run: nothing is imported here
     return BUILT_IN[name] if name in BUILT_IN else load_engine(name).Options
 
 
@@ -293,8 +307,11 @@ def as_options(engine: object) -> EngineOptions:
             raise ConfigError(f"the {engine.name} engine takes {kind.__name__}, not {type(engine).__name__}")
         return engine
     table = cast("Mapping[str, Any]", engine if isinstance(engine, Mapping) else {"name": engine})
-    if (name := table.get("name", AUTO)) not in (known := engine_names()):
-        raise ConfigError(f"engine cannot be {name!r}. {explain_unknown(str(name), known, what='choices')}")
+    if (name := table.get("name", AUTO)) not in (known := engine_names()) and not is_place(name):
+        hint = explain_unknown(str(name), known, what="choices")
+        if str(name).endswith(".py"):
+            hint = f"Name the class in it too, such as {name}:Greedy"
+        raise ConfigError(f"engine cannot be {name!r}. {hint}")
     try:
         return options_class(name)(**{"name": name, **table})
     except UnknownKeyError as error:

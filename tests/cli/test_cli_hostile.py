@@ -124,6 +124,31 @@ def test_rules_in_torch_that_a_file_names_are_not_imported() -> None:
     assert code != 0 and is_safe() and "--set search.engine.game=trap.py:Game" in " ".join(err.split())
 
 
+@pytest.mark.parametrize("engine", ["trap:Engine", {"name": "trap.py:Engine", "max_batch": 4}])
+def test_an_engine_that_a_file_names_is_not_imported(engine: Any) -> None:
+    config = {"num_iterations": 2, "search": {"engine": engine}}
+    place = write_run(Path("run"), game="connect4", options=OPTIONS["connect4"], config=config)
+    code, _, err = run("train", "--resume", str(place), "--set", "search.engine.max_batch=2")
+    name = engine if isinstance(engine, str) else engine["name"]
+    assert code != 0 and is_safe() and f"--set search.engine.name={name}" in " ".join(err.split())
+    for command in (("report",), ("doctor",), ("search", "connect4", "--sims", "4", "--evaluator")):
+        _, out, err = run(*command, str(place))
+        assert is_safe() and "Traceback" not in err + out, command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("search", "connect4", "--engine", "PLACE"), ("train", "--resume", "run", "--set", "search.engine.name=PLACE")],
+)
+def test_an_engine_that_the_user_names_is_imported(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    config = {"num_iterations": 2, "search": {"engine": "trap.py:Engine"}}
+    write_run(Path("run"), game="connect4", options=OPTIONS["connect4"], config=config)
+    code, _, err = run(*(word.replace("PLACE", "trap.py:Engine") for word in command))
+    sys.modules.pop("trap")
+    assert code != 0 and Path("canary").exists() and "trap.py has no 'Engine'" in " ".join(err.split())
+
+
 @pytest.mark.filterwarnings("default:checkpoint .* is left out:RuntimeWarning")
 @pytest.mark.parametrize("command", [name for name in ANSWER if name not in ("the page", "tune")])
 def test_every_malformed_file_is_refused_in_words(command: str) -> None:

@@ -23,6 +23,7 @@ from windrow.search.engines import engines_that, find_engine
 from windrow.testing import EngineFaultError, check_engine
 from windrow.train import SelfPlay
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PAGE = Path(__file__).parent.parent.parent / "docs" / "engines.md"
 ONES = [name for name in ENGINES if name != "auto"]
 GAME = make_game("tictactoe")
@@ -90,7 +91,7 @@ def test_an_engine_that_cannot_be_imported() -> None:
 @pytest.fixture
 def halves(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The engine of the example."""
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.delitem(sys.modules, "own_engine", raising=False)
     register_engine("halves", "own_engine:HalvesEngine")
     return "halves"
@@ -104,7 +105,7 @@ def test_an_engine_of_ones_own(halves: str) -> None:
 
 
 def test_an_engine_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.syspath_prepend(EXAMPLES)
     found = EntryPoint(name="theirs", value="own_engine:HalvesEngine", group="windrow.engines")
     replaced = EntryPoint(name="sequential", value="own_engine:HalvesEngine", group="windrow.engines")
     monkeypatch.setattr("windrow.engine_registry.entry_points", lambda group: [found, replaced])
@@ -114,6 +115,45 @@ def test_an_engine_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> N
         assert find_engine("sequential").name == "sequential", "nobody replaces one of windrow's own"
     finally:
         windrow.engine_registry._installed.cache_clear()
+
+
+def test_an_engine_named_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "own_engine", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = f"{EXAMPLES / 'own_engine.py'}:HalvesEngine"
+    config = SearchConfig(engine=place, num_simulations=20).with_settings({"max_batch": 3})
+    assert "own_engine" not in sys.modules, "a config may be a stranger's"
+    assert SearchConfig(**config.to_dict()) == config and config.engine_name == place
+    stats = Search(GAME, HashEvaluator(1), config).run([GAME.initial_state()] * 12)[0].stats
+    assert stats.engine == find_engine(stats.engine).name == "halves" and stats.nn_positions / stats.nn_batches > 1
+    assert config.options_for(Vectorized).name == place, "its own class of options, with what it was given"
+    check_engine(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_engine.py", r"Name the class in it too, such as own_engine\.py:Greedy"),
+        ("nowhere.py:Greedy", "there is no file nowhere.py"),
+        ("nowhere.engines:Greedy", "cannot be imported from 'nowhere.engines:Greedy'"),
+        ("os:getcwd", "name the class of an engine"),
+        (f"{Path(__file__)}:Greedy", "has no 'Greedy'"),
+    ],
+)
+def test_places_without_an_engine(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Search(GAME, HashEvaluator(1), SearchConfig(engine=name))
+
+
+@pytest.mark.slow  # its trees are in plain Python, and so are those it is compared with
+def test_the_engine_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (PAGE.parent / "your-own-engine.md").read_text(encoding="utf-8")
+    found = re.search(r'^```python title="plain.py"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    (tmp_path / "plain.py").write_text(found[1], encoding="utf-8")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "plain", raising=False)
+    check_engine(f"{tmp_path / 'plain.py'}:PlainEngine")
 
 
 def broken(change: Callable[[Any], None]) -> type[Engine]:

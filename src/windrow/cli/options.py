@@ -81,7 +81,7 @@ def engine_option(note: str = "") -> Any:
     *names, last = engine_names()
     return typer.Option(
         "--engine",
-        help=f"{', '.join(names)} or {last}{note}.",
+        help=f"{', '.join(names)} or {last}{note}. Your own: [cyan]myengine.py:Greedy[/cyan].",
         autocompletion=complete_engine,
         rich_help_panel="Search",
     )
