@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protocol_cases import Talk, analyse, hang_up
 
-from windrow import Search, SearchConfig, make_game
+from windrow import ConfigError, Search, SearchConfig, make_game
+from windrow.engine_registry import ENGINES
+from windrow.engines import Auto, Vectorized
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, from_function
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import as_core_game
 from windrow.play.specs import parse_game
+from windrow.protocols.analysis import AnalysisServer
+from windrow.protocols.scheduler import Job, Scheduler
 
 LINE = 15
 CONNECT4 = make_game("connect4")
@@ -465,3 +470,17 @@ def test_searches_end_when_nobody_reads_the_answers() -> None:
     answer, code, said = hang_up("analysis", "gomoku", "--trees", "1", lines=lines)
     assert json.loads(answer)["running"] + json.loads(answer)["waiting"] == 1
     assert code in (0, 1) and said == ""
+
+
+def test_an_engine_is_refused_and_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries share trees and network calls, so no other engine can have a part in it, whatever it declares."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "halves": "own_engine:HalvesEngine"})
+    game, message = CONNECT4, "queries are searched together, in one way only: leave engine="
+    for engine in ("halves", "batched", Vectorized(num_threads=2)):
+        with pytest.raises(ConfigError, match=message):
+            AnalysisServer(game, HashEvaluator(), SearchConfig(engine=engine))
+    scheduler = Scheduler(game, HashEvaluator(), num_trees=1, config=SearchConfig(engine=Auto(max_batch=8)))
+    with pytest.raises(ConfigError, match=message):
+        scheduler.add(Job(game.initial_state(), SearchConfig(engine="halves")))
+    assert not scheduler.has_work

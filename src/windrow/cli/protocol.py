@@ -25,8 +25,6 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_json
 from windrow.config import SearchConfig
-from windrow.engine_registry import AUTO
-from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 
@@ -146,8 +144,6 @@ def analysis(
     rules = parse_game(game)
     flags = {"num_simulations": sims, "c_puct": c_puct, "leaves_per_tree": leaves, "max_batch": max_batch, "seed": seed}
     config = search_config(settings, SearchConfig(), **flags)
-    if config.engine_name != AUTO:
-        raise ConfigError(f"queries are searched together, in one way only: leave engine={config.engine_name} out")
     chosen = make_evaluator(
         rules,
         checkpoint or evaluator,

@@ -29,7 +29,6 @@ from windrow.errors import ConfigError, WindrowError
 from windrow.evaluators.cache import PredictionCache, mix_version
 from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
-from windrow.search.engines import engine_class
 from windrow.search.engines.batched import leaves_of_one_tree
 from windrow.search.forest import make_forest, memory_for_trees, raise_in_words
 from windrow.search.growth import Schedule
@@ -121,12 +120,13 @@ class Scheduler:
         game: the rules.
         evaluator: priors and values.
         num_trees: positions searched at once; the others wait.
-        config: `max_memory` is shared by the trees, `max_batch` and `cache_memory` hold for all.
+        config: the engine is "auto"; `max_memory` is shared by the trees, `max_batch` and `cache_memory` hold for all.
     """
 
     def __init__(self, game: CoreGame, evaluator: object, *, num_trees: int, config: SearchConfig) -> None:
         if num_trees < 1:
             raise ConfigError(f"num_trees must be at least 1, not {num_trees}")
+        check_config(config)
         self.game, self.num_trees = game, num_trees
         self._max_memory = memory_for_trees(config)
         self.cache = PredictionCache(config.cache_memory) if config.cache_memory else None
@@ -366,8 +366,8 @@ def check_config(config: SearchConfig) -> None:
     """Refuse what one search among many cannot have."""
     if config.trees_per_root > 1:
         raise ConfigError("every position has one tree here: set trees_per_root=1")
-    if not engine_class(config).capabilities.is_private:
-        raise ConfigError(f"the trees are in this process: set engine={AUTO!r}, not {config.engine_name!r}")
+    if config.engine_name != AUTO:
+        raise ConfigError(f"queries are searched together, in one way only: leave engine={config.engine_name} out")
 
 
 def shared_settings(config: SearchConfig) -> SearchConfig:
@@ -375,11 +375,10 @@ def shared_settings(config: SearchConfig) -> SearchConfig:
 
     The leaves in flight are those that a `Search` of one position would have.
     """
-    has_many = engine_class(config).capabilities.has_leaves_of_one_tree
     is_gumbel = config.root == "gumbel"
     return config.replace(
         engine=AUTO,
-        leaves_per_tree=leaves_of_one_tree(config) if has_many else config.leaves_per_tree or 1,
+        leaves_per_tree=leaves_of_one_tree(config),
         num_simulations=_NO_LIMIT if is_gumbel else None,
         time_limit_s=None if is_gumbel else 0.0,
         max_memory=None,
