@@ -47,6 +47,8 @@ class Capabilities:
     has_copies: bool = True
     """Whether a root may have several trees."""
     has_time_limit: bool = True
+    has_stages: bool = True
+    """Whether its stats tell the stages of a search apart."""
     streams: bool = True
     """Whether a search can be stopped, and gives results while it goes on."""
     is_deterministic: bool = True
@@ -79,6 +81,15 @@ def check_game(name: str, able: Capabilities, game: CoreGame) -> None:
         raise ConfigError(f"the {name} engine has no {game.chance} chance, as {game!r} has it: choose another engine")
     if game.num_values > able.max_values:
         raise ConfigError(f"the {name} engine has one value for all players of {game!r}: choose another engine")
+
+
+def check_stages(name: str, able: Capabilities) -> None:
+    """Raise `ConfigError` if nobody can tell where the time of an engine's searches goes."""
+    if not able.has_stages:
+        raise ConfigError(
+            f"the {name} engine has no stages to time: tree and network are one graph. windrow bench engines --engine "
+            f"{name} compares it with the network alone; or choose another engine"
+        )
 
 
 def _missing(able: Capabilities, config: SearchConfig, *, has_cache: bool) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from cli_cases import run, run_json
 pytest.importorskip("torch")
 
 from windrow.cli.compiler import quiet_compiler
+from windrow.engine_registry import ENGINES
 from windrow.settings import read_file
 from windrow.tune import price as price_module
 
@@ -129,23 +132,50 @@ def test_profile_takes_it(config: Path) -> None:
     assert found["config"]["leaves_per_tree"] == 3
 
 
-def test_a_choice_on_the_device_says_which_commands_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("engine", "positions", "said"),
+    [
+        ("tensor", "2", "give it to search or train as --config; selfplay and profile cannot use the tensor engine."),
+        ("batched", "1", "give it to search or profile as --config; selfplay and train cannot use the batched engine."),
+        ("vectorized", "2", "give it to search, selfplay, profile or train as --config."),
+    ],
+)
+def test_a_choice_says_which_commands_take_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, positions: str, said: str
+) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = tune_tictactoe("--sims", "4", "--positions", "2", "--engine", "tensor")
+    code, out, err = tune_tictactoe("--sims", "4", "--positions", positions, "--engine", engine)
     assert code == 0, err
-    assert "give it to search or train as --config; selfplay and profile have no tensor engine" in " ".join(out.split())
+    assert said in " ".join(out.split())
 
 
-def test_commands_without_the_tensor_engine_say_where_it_is(config: Path) -> None:
+def test_commands_that_cannot_use_an_engine_say_what_can(config: Path) -> None:
     config.write_text('[search]\nengine = "tensor"\nleaves_per_tree = 1\n')
-    for command, where in (("selfplay", "windrow train GAME --engine tensor"), ("profile", "windrow bench engines")):
+    for command, where in (
+        ("selfplay", "windrow train GAME --engine tensor"),
+        ("profile", "windrow bench engines --engine tensor"),
+    ):
         code, out, err = run(command, "tictactoe", "-e", "uniform", "--config", str(config))
-        said = " ".join(err.split())
-        assert (code, out) == (1, "") and where in said and "vectorized" in said
-        assert "tensor" in " ".join(run(command, "--help")[1].split())
+        assert (code, out) == (1, "") and where in " ".join(err.split())
     assert run_json(
         "selfplay", "tictactoe", "-e", "uniform", "--games", "2", "--config", str(config), "--engine", "auto"
     )
+
+
+def test_what_an_engine_is_refused_for_is_what_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's engine without self-play, on the device, that can tell its stages apart."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "halves": "own_engine:HalvesEngine"})
+    engine = import_module("own_engine").HalvesEngine
+    arguments = ("tictactoe", "-e", "uniform", "--engine", "halves")
+    for place in ("here", "device"):
+        monkeypatch.setattr(engine, "capabilities", replace(engine.capabilities, evaluator=place))
+        assert run_json("profile", *arguments, "--trees", "4")["stats"]["engine"] == "halves"
+    code, _, err = run("selfplay", *arguments)
+    assert code == 1 and "the halves engine has no self-play backend" in " ".join(err.split())
+    monkeypatch.setattr(engine, "capabilities", replace(engine.capabilities, has_stages=False))
+    code, _, err = run("profile", *arguments)
+    assert code == 1 and "the halves engine has no stages to time" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

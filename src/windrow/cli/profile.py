@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.capabilities import check_stages
 from windrow.cli.evaluation import EvaluatorMaker, make_evaluator
 from windrow.cli.measure import profile_search
 from windrow.cli.options import (
@@ -31,7 +32,6 @@ from windrow.cli.options import (
 from windrow.cli.output import counted, print_facts, print_json, print_table, stderr, stdout
 from windrow.config import SearchConfig
 from windrow.engines import HostOptions
-from windrow.errors import ConfigError
 from windrow.inference.ray_stats import LinkStats
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchStats
@@ -61,10 +61,7 @@ def profile(
     network: NetworkOption = None,
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: SimsOption = 64,
-    engine: Annotated[
-        str | None,
-        engine_option("; not tensor"),
-    ] = None,
+    engine: Annotated[str | None, engine_option("; not one with its trees on a device")] = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
     threads: ThreadsOption = None,
@@ -88,11 +85,7 @@ def profile(
         num_workers=workers,
     )
     able = engine_class(config).capabilities
-    if able.evaluator == "device":
-        raise ConfigError(
-            "on the device tree and network are one graph, with no stages to time: windrow bench engines --engine "
-            "tensor compares it with the network alone. To profile another engine, give --engine vectorized here"
-        )
+    check_stages(config.engine_name, able)
     batch = trees * (config.leaves_per_tree or 1)
     if able.evaluator == "actors":
         maker = EvaluatorMaker(
@@ -108,7 +101,13 @@ def profile(
         return
     with stderr().status("loading"):
         chosen = make_evaluator(
-            rules, evaluator, seed=seed, backend=backend, batch=batch, has_new_network=True, network=network
+            *(rules, evaluator),
+            seed=seed,
+            backend=backend,
+            batch=batch,
+            has_new_network=True,
+            engine=config.engine_name,
+            network=network,
         )
     with stderr().status("searching"):
         states = different_positions(rules, trees, seed=seed)

@@ -55,10 +55,7 @@ def selfplay(
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the games to this file.")] = None,
     show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
-    engine: Annotated[
-        str | None,
-        engine_option("; self-play has many games at once, so not sequential, batched or tensor"),
-    ] = None,
+    engine: Annotated[str | None, engine_option("; one that can search the positions of many games at once")] = None,
     workers: WorkersOption = None,
     actors: ActorsOption = None,
     address: AddressOption = None,

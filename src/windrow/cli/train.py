@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.compiler import quiet_compiler
-from windrow.cli.options import ConfigOption, JsonOption, complete_game, examples, file_settings
+from windrow.cli.options import ConfigOption, JsonOption, complete_game, engine_option, examples, file_settings
 from windrow.cli.output import print_error, print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay, describe_forecast
@@ -80,13 +80,7 @@ def train(
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per step.", min=1)] = None,
     backend: Annotated[str | None, typer.Option("--backend", help="What evaluates in self-play (auto).")] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            help="What plays: vectorized, multiprocess for a game in Python, tensor on a GPU, ray on a cluster.",
-        ),
-    ] = None,
+    engine: Annotated[str | None, engine_option("; one that can search the positions of many games at once")] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Workers of the multiprocess and ray engines.", min=1)
     ] = None,

@@ -28,6 +28,7 @@ from windrow.cli.train import parse_duration
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
+from windrow.search.engine import Engine
 from windrow.search.engines import find_engine
 from windrow.tune import Measured, Price, Tuning, tune
 from windrow.tune.config_file import check_config_path
@@ -124,9 +125,17 @@ def tune_command(
 
 def _takers(engine: str) -> str:
     """Which commands take the file of a choice."""
-    if find_engine(engine).capabilities.evaluator == "device":
-        return "give it to search or train as --config; selfplay and profile have no tensor engine."
-    return "give it to search, selfplay, profile or train as --config."
+    kind = find_engine(engine)
+    takes = {
+        "search": True,
+        "selfplay": kind.selfplay is not None,
+        "profile": kind.capabilities.has_stages,
+        "train": kind.selfplay is not None or kind.training != Engine.training,
+    }
+    *most, last = [command for command, is_so in takes.items() if is_so]
+    others = " and ".join(command for command, is_so in takes.items() if not is_so)
+    without = f"; {others} cannot use the {engine} engine" if others else ""
+    return f"give it to {' or '.join(filter(None, (', '.join(most), last)))} as --config{without}."
 
 
 def _network(game: CoreGame, text: str, backend: str, network: list[str] | None) -> Any:
