@@ -35,7 +35,7 @@ def test_many_positions_vary_trees_around_a_full_batch() -> None:
 
 
 def test_one_position_varies_leaves() -> None:
-    one = space(num_positions=1, engines=default_engines(1, has_tensor=True), base=SearchConfig(num_simulations=20))
+    one = space(num_positions=1, engines=default_engines(1, has_device=True), base=SearchConfig(num_simulations=20))
     assert [(found.engine, found.leaves_per_tree) for found in one.coarse(free)] == [
         ("sequential", 1),
         *(("batched", leaves) for leaves in (2, 2, 4, 4, 8, 8, 16, 16)),  # share and skip; no more than the budget
@@ -86,5 +86,5 @@ def test_settings_make_a_config() -> None:
 
 
 def test_engines_that_are_chosen_from() -> None:
-    assert default_engines(None, has_tensor=False) == ("vectorized", "multiprocess")
-    assert default_engines(64, has_tensor=True) == ("vectorized", "multiprocess", "tensor")
+    assert default_engines(None, has_device=False) == ("vectorized", "multiprocess")
+    assert default_engines(64, has_device=True) == ("vectorized", "multiprocess", "tensor")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,16 +15,19 @@ pytest.importorskip("torch")
 
 import windrow
 from windrow import ConfigError, Search, SearchConfig
-from windrow.engines import EngineOptions
+from windrow.capabilities import Capabilities
+from windrow.engine_registry import ENGINES
+from windrow.engines import EngineOptions, Tensor
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, TorchEvaluator
+from windrow.games.targets import import_target
 from windrow.nets import ResNet
 from windrow.settings import read_file
+from windrow.tensor.evaluators.network_call import DeviceNetwork
 from windrow.train.config import TrainConfig
 from windrow.tune import Price, Tuning, tune
 from windrow.tune.measurement import Sampler, open_shortcut
 from windrow.tune.network import NetworkCurve, different_positions, measure_curve
 from windrow.tune.space import Candidate
-from windrow.tune.tensor import open_tensor
 
 
 @pytest.fixture
@@ -114,7 +120,6 @@ def test_an_evaluator_without_a_network(tictactoe: Any, price: Price) -> None:
 
 
 def test_tensors_are_measured_where_they_are_asked_for(tictactoe: Any, price: Price) -> None:
-    pytest.importorskip("triton")
     module = ResNet.for_game(tictactoe, channels=4, blocks=0).eval()
     base = SearchConfig(num_simulations=4)
     options: dict[str, Any] = {"num_positions": 4, "engines": ["tensor"], "seconds": 2.0, "price": price}
@@ -127,13 +132,63 @@ def test_tensors_are_measured_where_they_are_asked_for(tictactoe: Any, price: Pr
 
 
 def test_a_tensor_sample_counts_whole_searches(tictactoe: Any) -> None:
-    pytest.importorskip("triton")
     module = ResNet.for_game(tictactoe, channels=4, blocks=0).eval()
-    runner = open_tensor(tictactoe, module, SearchConfig(num_simulations=3), 5)
-    sample = runner.sample(1e-9)
+    network = DeviceNetwork(module, "cpu")
+    candidate, states = Candidate(engine="tensor", num_trees=5), different_positions(tictactoe, 5)
+    sampler = Sampler(tictactoe, network, SearchConfig(num_simulations=3), candidate, states)
+    sample = sampler.sample(1e-9, begin=0.5)
+    sampler.close()
     assert (sample.simulations, sample.nn_positions, sample.nn_batches) == (15, 20, 4)
-    assert runner.alone(1e-9) > 0 and runner.where()
-    runner.close()
+    assert 0 < sample.seconds and network.rate(tictactoe, 5, seconds=1e-9) > 0 and network.backend
+
+
+def test_a_game_of_ones_own_in_torch_ops(price: Price, tmp_path: Path) -> None:
+    """Its rules are named in the file that is written, if they have a place; an object cannot be written."""
+    nim = f"{Path(__file__).parent.parent / 'tensor' / 'nim_sibling.py'}:Nim"
+    game = windrow.make_game(nim, sticks=40)
+    module = ResNet.for_game(game, channels=4, blocks=0).eval()
+    options: dict[str, Any] = {"num_positions": 3, "engines": ["tensor"], "seconds": 0.1, "price": price}
+    for rules in (f"{nim}Tensors", import_target(f"{nim}Tensors", what="game", error=ConfigError)(sticks=40)):
+        base = SearchConfig(num_simulations=4, engine=Tensor(game=rules))
+        found = tune(game, module, base, backend="torch", **options)
+        check(found)
+        written = {"name": "tensor", "game": rules} if isinstance(rules, str) else "tensor"
+        assert found.sections()["search"]["engine"] == written
+        found.write(tmp_path / "tuned.json")
+
+
+@pytest.fixture
+def device_engine(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Somebody's engine that declares what the tensor engine does, and searches in its own way."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent.parent / "examples")
+    monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "theirs": "theirs:Theirs"})
+    example = import_module("own_engine").HalvesEngine
+    able = Capabilities(
+        summary="of somebody else",
+        is_compiled=True,
+        batches_trees=True,
+        knobs=("trees",),
+        evaluator="device",
+        has_time_limit=False,
+    )
+    theirs = type("Theirs", (example,), {"name": "theirs", "capabilities": able})
+    monkeypatch.setitem(sys.modules, "theirs", SimpleNamespace(Theirs=theirs))
+    return "theirs"
+
+
+def test_an_engine_of_somebody_else_is_measured_itself(tictactoe: Any, price: Price, device_engine: str) -> None:
+    """Whatever it declares: no engine of windrow's runs in its place."""
+    module = ResNet.for_game(tictactoe, channels=4, blocks=0).eval()
+    network = DeviceNetwork(module, "cpu")
+    candidate, states = Candidate(engine=device_engine, num_trees=4), different_positions(tictactoe, 4)
+    sampler = Sampler(tictactoe, network, SearchConfig(num_simulations=6), candidate, states)
+    assert type(sampler.search.engine).__name__ == "Theirs"
+    assert sampler.sample(1e-9, begin=0.5).simulations == 24
+    sampler.close()
+    options: dict[str, Any] = {"num_positions": 4, "engines": [device_engine], "seconds": 0.1, "price": price}
+    found = tune(tictactoe, module, SearchConfig(num_simulations=6), backend="torch", **options)
+    check(found)
+    assert found.choice.candidate == candidate and found.choice.network_share is not None
 
 
 @pytest.mark.parametrize(

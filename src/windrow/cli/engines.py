@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,19 +27,18 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
-from windrow.engines import HostOptions, Tensor, Vectorized, option_names, options_class
+from windrow.engines import Tensor, Vectorized, option_names, options_class
 from windrow.errors import ConfigError, WindrowError
 from windrow.evaluators.positions import random_positions
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
-from windrow.search import Search
-from windrow.search.engines import find_engine
+from windrow.search import Search, SearchStats
+from windrow.search.engines import engine_class, find_engine
 from windrow.tune.network import different_positions, network_rate
-from windrow.tune.tensor import open_tensor
 
 _SECONDS_ALONE = 0.3
-Runner: TypeAlias = "tuple[Callable[[], int], Callable[[], float], str]"
-"""(search once and wait: positions evaluated; positions per second of the network alone; where trees grow)."""
+Runner: TypeAlias = "tuple[Callable[[], SearchStats], Callable[[], float], str]"
+"""(search once; positions per second of the network alone; where trees grow)."""
 
 
 @dataclass(slots=True)
@@ -105,21 +103,18 @@ def engines(
     with progress_bar("measuring", len(names) * (1 + repeats)) as bar, _closing() as closers:
         for index, name in enumerate(names):
             bar.update(index, note=f"{name}: first search")
-            is_on_device = find_engine(name).capabilities.evaluator == "device"
             others = set(option_names()) - set(options_class(name).setting_names())
             fitting = {key: value for key, value in given.items() if key not in others}
             config = base.with_settings({**fitting, "engine": name})
-            make = _tensor_runner if is_on_device else _host_runner
             try:
-                runners[name] = make(rules, module, config, trees, backend, closers)
+                runners[name] = _open(rules, module, config, trees, backend, closers)
             except WindrowError as error:
                 raise ConfigError(f"{name}: {error}") from error
-            runners[name][0]()
         found: dict[str, list[EngineFigures]] = {name: [] for name in names}
         for repeat in range(repeats):  # turn and turn about, so that a busy moment falls on all alike
             for index, (name, runner) in enumerate(runners.items()):
                 bar.update(len(names) * (1 + repeat) + index, note=name)
-                found[name].append(_measure(name, runner, trees * sims))
+                found[name].append(_measure(name, runner))
     figures = [_median(turns) for turns in found.values()]
     if as_json:
         document = {"game": rules.name, "network": network_label(net), "trees": trees, "simulations": sims}
@@ -145,14 +140,11 @@ def engines(
     stdout().print(f"\nFastest here: [bold]{best.engine}[/bold].")
 
 
-def _measure(name: str, runner: Runner, num_simulations: int) -> EngineFigures:
+def _measure(name: str, runner: Runner) -> EngineFigures:
     search, alone, where = runner
-    rate = alone()
-    start = time.perf_counter()
-    num_positions = search()
-    seconds = time.perf_counter() - start
-    positions = num_positions / seconds
-    return EngineFigures(name, where, num_simulations / seconds, positions, rate, positions / rate)
+    rate, stats = alone(), search()
+    positions = stats.nn_positions / stats.grow_s
+    return EngineFigures(name, where, stats.simulations / stats.grow_s, positions, rate, positions / rate)
 
 
 def _median(turns: list[EngineFigures]) -> EngineFigures:
@@ -174,35 +166,35 @@ def _closing() -> Generator[list[Callable[[], None]]]:
             close()
 
 
-def _host_runner(
+def _open(
     game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, closers: list[Callable[[], None]]
 ) -> Runner:
-    """Trees in C++, in this process or in others."""
-    from windrow.evaluators.loading import load
+    """An engine with the network as it takes one, after a first search: workers run by then, and all is compiled."""
+    is_on_device = engine_class(config).capabilities.evaluator == "device"
+    evaluator: Any
+    if is_on_device:
+        from windrow.tensor.evaluators.network_call import DeviceNetwork
 
-    rows = trees * (config.leaves_per_tree or 1)
-    evaluator = load(module, game=game, backend=backend, batch=rows)
+        evaluator = DeviceNetwork(module, getattr(config.engine, "device", "auto"))
+    else:
+        from windrow.evaluators.loading import load
+
+        evaluator = load(module, game=game, backend=backend, batch=trees * (config.leaves_per_tree or 1))
+        closers.append(evaluator.close)
     search = Search(game, evaluator, config)
-    closers += [evaluator.close, search.close]
+    closers.append(search.close)
     states = different_positions(game, trees)
-    stats = search.run(states, num_simulations=1)[0].stats
+
+    def run() -> SearchStats:
+        return search.run(states)[0].stats
+
+    stats = run()
     has_all = find_engine(stats.engine).capabilities.batches_trees
     places = stats.num_trees * stats.leaves_per_tree if has_all else stats.leaves_per_tree
-    batch = min(max(1, places // stats.pipeline), config.options_for(HostOptions).max_batch or places)
+    batch = min(max(1, places // stats.pipeline), getattr(config.engine, "max_batch", None) or places)
+    if is_on_device:
+        return run, lambda: evaluator.rate(game, batch, seconds=_SECONDS_ALONE), evaluator.backend
     observations = random_positions(game, min(batch, 256)).repeat(batch)
     workers = f"{stats.num_workers} processes" if stats.num_workers else f"{stats.num_threads} threads"
     where = f"CPU, {workers}, {evaluator.backend}, {stats.pipeline} batches of {batch} out"
-
-    def run() -> int:
-        return search.run(states)[0].stats.nn_positions
-
     return run, lambda: network_rate(evaluator, observations, seconds=_SECONDS_ALONE), where
-
-
-def _tensor_runner(
-    game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, closers: list[Callable[[], None]]
-) -> Runner:
-    """Trees as tensors, on the GPU if there is one."""
-    del closers, backend  # nothing of either
-    runner = open_tensor(game, module, config, trees)
-    return runner.run, lambda: runner.alone(_SECONDS_ALONE), runner.where()

@@ -249,20 +249,23 @@ class Search:
             return stopped_by != "budget"
 
         try:
-            engine.begin(self._roots.order(budget, self._number))
+            order = self._roots.order(budget, self._number)
+            grow_start = perf_counter()
+            engine.begin(order)
             self._roots.num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
             with closing(cast("Generator[None, None, None]", engine.grow(should_stop))) as steps:
                 for _ in steps:
                     if next_report is not None and perf_counter() >= next_report:
-                        yield self._results(engine.stats(), "running", start)
+                        yield self._results(engine.stats(), "running", start, perf_counter() - grow_start)
                         next_report = perf_counter() + (interval_s or 0.0)
+            grow_s = perf_counter() - grow_start
             stats = engine.stats()
             if stats.simulations == budget * len(self._roots.states):
                 stopped_by = "budget"  # the limit came too late to change anything
             elif stopped_by == "budget" and stats.full_trees:
                 stopped_by = "memory"
-            return self._results(stats, stopped_by, start)
+            return self._results(stats, stopped_by, start, grow_s)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._roots.per_tree())
 
@@ -272,11 +275,15 @@ class Search:
         trees = range(tree * copies, (tree + 1) * copies)
         return most_visited_line(action, lambda line: [self.engine.node(copy, line) for copy in trees])
 
-    def _results(self, stats: SearchStats, stopped_by: StoppedBy, start: float) -> Any:
+    def _results(self, stats: SearchStats, stopped_by: StoppedBy, start: float, grow_s: float) -> Any:
         """What was found, root by root."""
         roots = merge_copies(self.engine.roots(), self.config.trees_per_root)
         self.stats = stats = complete_stats(
-            stats, engine_reason=self.engine.reason, stopped_by=stopped_by, total_s=perf_counter() - start
+            stats,
+            engine_reason=self.engine.reason,
+            stopped_by=stopped_by,
+            total_s=perf_counter() - start,
+            grow_s=grow_s,
         )
         results = [
             SearchResult(

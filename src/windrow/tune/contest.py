@@ -16,7 +16,6 @@ from windrow.tune.measurement import NOTHING, Sample, Sampler
 from windrow.tune.network import NetworkCurve, different_positions
 from windrow.tune.price import Price
 from windrow.tune.space import Candidate, Space
-from windrow.tune.tensor import TensorRunner, open_tensor
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the share of the time that is over, 0 to 1, and what is being done."""
@@ -52,15 +51,15 @@ class Contest:
     """The same, with a shortcut if it has one."""
     curve: NetworkCurve | None
     module: Any = None
-    """The network for the tensor engine."""
+    """The network, for engines that take one to their device."""
     fleet: Any = None
-    """The evaluator for the ray engine."""
+    """The evaluator for engines that ask inference actors."""
     samples: dict[Candidate, Sample] = field(default_factory=dict[Candidate, Sample])
     counts: dict[Candidate, int] = field(default_factory=dict[Candidate, int])
     final: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
     alone: dict[Candidate, float] = field(default_factory=dict[Candidate, float])
     failures: dict[Candidate, str] = field(default_factory=dict[Candidate, str])
-    _compiled: dict[Candidate, TensorRunner] = field(default_factory=dict[Candidate, TensorRunner])
+    _compiled: dict[Candidate, Sampler] = field(default_factory=dict[Candidate, Sampler])
 
     def begin(self, start: float, seconds: float, tell: Progress) -> None:
         """From when the time counts, how much there is, and whom to tell."""
@@ -89,8 +88,8 @@ class Contest:
 
     def close(self) -> None:
         """Let go of what was kept."""
-        for runner in self._compiled.values():
-            runner.close()
+        for sampler in self._compiled.values():
+            sampler.close()
         self._compiled.clear()
 
     def table(self) -> list[Measured]:
@@ -156,17 +155,17 @@ class Contest:
                 self._take(candidate, sampler, length, begin=_MIDDLE)
                 found[candidate] = self._adjusted(candidate)
             finally:
-                self._release(sampler)
+                self._release(candidate, sampler)
         return found
 
     def _finals(self, finalists: Sequence[Candidate]) -> None:
         """The last few, turn by turn until the time is over."""
         turns: list[dict[Candidate, float]] = []
         with ExitStack() as stack:
-            samplers: dict[Candidate, Sampler | TensorRunner] = {}
+            samplers: dict[Candidate, Sampler] = {}
             for candidate in finalists:
                 samplers[candidate] = self._open(candidate)
-                stack.callback(self._release, samplers[candidate])
+                stack.callback(self._release, candidate, samplers[candidate])
             left = max(self._deadline() - perf_counter(), 0.0)
             length = min(max(left / (_FINAL_TURNS * len(finalists)) - _OVERHEAD_S, _SAMPLE_S[0]), 2.0)
             for turn in range(_FINAL_TURNS):
@@ -183,11 +182,11 @@ class Contest:
                 if now + (now - took) > self._deadline():
                     break
             for candidate, sampler in samplers.items():
-                if isinstance(sampler, TensorRunner):
-                    self.alone[candidate] = sampler.alone(0.2)
+                if candidate.able.evaluator == "device":
+                    self.alone[candidate] = sampler.evaluator.rate(self.game, candidate.rows, seconds=0.2)
         self.final = combine_turns(turns)
 
-    def _take(self, candidate: Candidate, sampler: Sampler | TensorRunner, seconds: float, *, begin: float) -> Sample:
+    def _take(self, candidate: Candidate, sampler: Sampler, seconds: float, *, begin: float) -> Sample:
         sample = sampler.sample(seconds, begin=begin)
         self.samples[candidate] = self.samples.get(candidate, NOTHING) + sample
         self.counts[candidate] = self.counts.get(candidate, 0) + 1
@@ -196,18 +195,22 @@ class Contest:
     def _adjusted(self, candidate: Candidate) -> float:
         return self.samples[candidate].simulations_per_second * self.efficiency(candidate)
 
-    def _open(self, candidate: Candidate) -> Sampler | TensorRunner:
-        base = self.space.base
-        if candidate.able.is_compiled:
-            if candidate not in self._compiled:
-                runner = self._compiled[candidate] = open_tensor(self.game, self.module, base, candidate.num_trees)
-                runner.run()  # compiles
+    def _open(self, candidate: Candidate) -> Sampler:
+        if candidate in self._compiled:
             return self._compiled[candidate]
-        evaluator = self.fleet if candidate.able.evaluator == "actors" else self.sampled
-        return Sampler(self.game, evaluator, base, candidate, self._positions(candidate.num_trees))
+        base, place = self.space.base, candidate.able.evaluator
+        evaluator = self.fleet if place == "actors" else self.sampled
+        if place == "device":
+            from windrow.tensor.evaluators.network_call import DeviceNetwork
 
-    def _release(self, sampler: Sampler | TensorRunner) -> None:
-        if isinstance(sampler, Sampler):  # what was compiled is kept for the next round
+            evaluator = DeviceNetwork(self.module, getattr(base.engine, "device", "auto"))
+        sampler = Sampler(self.game, evaluator, base, candidate, self._positions(candidate.num_trees))
+        if candidate.able.is_compiled:
+            self._compiled[candidate] = sampler
+        return sampler
+
+    def _release(self, candidate: Candidate, sampler: Sampler) -> None:
+        if candidate not in self._compiled:  # those are kept for the next round
             sampler.close()
 
     def _precedence(self, candidate: Candidate) -> tuple[int, int]:

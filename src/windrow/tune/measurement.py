@@ -12,7 +12,6 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -140,7 +139,8 @@ class Sampler:
     Args:
         game: what is searched.
         evaluator: as it will be used; trees are grown quickly if it is a `Shortcut`.
-        config: the search without what the candidate says.
+        config: the search without what the candidate says. An engine that cannot stop in time is measured in whole
+            searches.
         candidate: how to run it.
         states: positions to search, as many as the candidate has trees.
     """
@@ -148,28 +148,35 @@ class Sampler:
     def __init__(
         self, game: CoreGame, evaluator: Any, config: SearchConfig, candidate: Candidate, states: Sequence[State]
     ) -> None:
+        self.evaluator = evaluator
         self._shortcut = evaluator if isinstance(evaluator, Shortcut) else None
+        self._stops_in_time = candidate.able.has_time_limit
         self._budget = config.num_simulations or 0
         self._states = list(states)
-        self._search = Search(game, evaluator, config.with_settings(candidate.settings()))
+        self.search = Search(game, evaluator, config.with_settings(candidate.settings()))
         try:
             # What is done once: workers start, runtimes prepare for these sizes.
-            self._search.run(self._states, num_simulations=min(self._budget, 2 * candidate.leaves_per_tree))
+            self.search.run(self._states, num_simulations=min(self._budget, 2 * candidate.leaves_per_tree))
         except BaseException:
-            self._search.close()
+            self.search.close()
             raise
 
     def sample(self, seconds: float, *, begin: float) -> Sample:
-        """Search for about so many seconds, at least one batch.
+        """Search for about so many seconds, at least one batch; planting and results do not count.
 
         Args:
             seconds: for how long.
             begin: the share of the budget, 0 to 1, at which the sample begins.
         """
         total, shortest = NOTHING, _SHORTEST_S
+        while not self._stops_in_time and total.seconds < seconds:
+            total += self._run(self._states)
+        if not self._stops_in_time:
+            return total
         num_before = self._grow(math.floor(begin * self._budget))
         while True:
-            total += self._run(self._budget - num_before, max(seconds - total.seconds, shortest))
+            limit = max(seconds - total.seconds, shortest)
+            total += self._run(num_simulations=self._budget - num_before, time_limit_s=limit)
             if total.simulations == 0:
                 shortest *= 2  # on a busy machine the time was over before the first batch
             elif total.seconds >= seconds:
@@ -180,28 +187,26 @@ class Sampler:
 
     def close(self) -> None:
         """End the search."""
-        self._search.close()
+        self.search.close()
 
     def _grow(self, num_simulations: int) -> int:
         """Plant the positions and grow them at no cost; simulations that every tree has now."""
         if self._shortcut is None:
-            self._search.run(self._states, num_simulations=0)
+            self.search.run(self._states, num_simulations=0)
             return 0
         with self._shortcut.short():
-            self._search.run(self._states, num_simulations=num_simulations, time_limit_s=_GROW_S)
-        stats = self._search.stats
+            self.search.run(self._states, num_simulations=num_simulations, time_limit_s=_GROW_S)
+        stats = self.search.stats
         assert stats is not None
         return min(self._budget - 1, stats.simulations // len(self._states))
 
-    def _run(self, num_simulations: int, time_limit_s: float) -> Sample:
-        start = perf_counter()
-        self._search.run(num_simulations=num_simulations, time_limit_s=time_limit_s)
-        seconds = perf_counter() - start
-        stats = self._search.stats
+    def _run(self, states: list[State] | None = None, **limits: Any) -> Sample:
+        self.search.run(states, **limits)
+        stats = self.search.stats
         assert stats is not None
         return Sample(
             stats.simulations,
-            seconds,
+            stats.grow_s,
             stats.nn_positions,
             stats.nn_batches,
             stats.nn_positions / stats.batch_fill if stats.batch_fill > 0 else 0.0,

@@ -9,7 +9,6 @@ from typing import Any
 from windrow.capabilities import Capabilities
 from windrow.config import SearchConfig
 from windrow.engine_registry import engine_names
-from windrow.engines import option_names
 from windrow.search.engine import Engine
 from windrow.search.engines import engines_that, find_engine
 
@@ -61,12 +60,6 @@ class Candidate:
         names = ("num_threads", "num_workers", "pipeline", "max_batch", "on_collision")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {"engine": self.engine, "leaves_per_tree": self.leaves_per_tree, **given}
-
-    def table(self) -> dict[str, Any]:
-        """Its settings as the table `[search]` of a file."""
-        settings = self.settings()
-        options = {name: settings.pop(name) for name in option_names() if name in settings}
-        return {**settings, "engine": {"name": self.engine, **options}} if options else settings
 
     def simplicity(self) -> tuple[int, ...]:
         """Smaller is simpler: fewer leaves in flight, trees, engines' parts. Decides between equals."""
@@ -210,14 +203,14 @@ class Space:
         return max(1, min(_MAX_LEAVES, self.base.num_simulations or _MAX_LEAVES))
 
 
-def default_engines(num_positions: int | None, *, has_tensor: bool) -> tuple[str, ...]:
-    """The engines to choose from where nobody says: a cluster only if asked for, tensors where there is a GPU."""
+def default_engines(num_positions: int | None, *, has_device: bool) -> tuple[str, ...]:
+    """The engines to choose from where nobody says: a cluster only if asked for, trees on a device if there is one."""
     batches = num_positions != 1
 
     def is_candidate(engine: type[Engine]) -> bool:
         able = engine.capabilities
         if able.evaluator == "device":
-            return batches and has_tensor
+            return batches and has_device
         return able.batches_trees == batches and able.evaluator == "here" and not able.is_choice
 
     return engines_that(is_candidate)

@@ -19,7 +19,7 @@ from typing import Any
 
 from windrow.config import SearchConfig
 from windrow.cores import num_cores
-from windrow.engines import Ray
+from windrow.engines import EngineOptions, Ray
 from windrow.errors import ConfigError
 from windrow.evaluators.protocol import EvaluatorLike, GameAware, StateEvaluator
 from windrow.games.core_game import CoreGame
@@ -32,7 +32,6 @@ from windrow.tune.measurement import open_shortcut
 from windrow.tune.network import NetworkCurve, measure_curve
 from windrow.tune.price import Price
 from windrow.tune.space import Space, default_engines
-from windrow.tune.tensor import can_use_tensors
 
 _BATCH_WITHOUT_NETWORK = 256
 """Rows worth gathering for an evaluator that cannot be measured alone."""
@@ -72,7 +71,13 @@ class Tuning:
         """The choice as a config file has it; it says how to search, not how much or where to look."""
         options = {"game_options": dict(self.game.options)} if self.game.options else {}
         slots = {"selfplay": {"num_slots": self.choice.candidate.num_trees}} if self.num_positions is None else {}
-        return {"game": self.game.name, **options, "search": self.choice.candidate.table(), **slots}
+        settings = self.choice.candidate.settings()
+        search = {name: value for name, value in settings.items() if name in SearchConfig.setting_names()}
+        # A file cannot hold rules that are an object.
+        engine = self.config.options_for(EngineOptions).to_dict()
+        engine = {name: value for name, value in engine.items() if isinstance(value, str | int | float)}
+        search["engine"] = engine if len(engine) > 1 else engine["name"]
+        return {"game": self.game.name, **options, "search": search, **slots}
 
     def write(self, path: str | Path, *, comment: str = "") -> None:
         """Write the choice as TOML or JSON, for `SearchConfig.read`, `TrainConfig` and `--config`."""
@@ -123,8 +128,8 @@ def tune(
         config: the search that is wanted, without how to run it; it must count simulations. None: 64 simulations for
             many positions, 800 for one.
         num_positions: positions that are searched together. None: as many as are best, as self-play can have.
-        engines: which may be chosen. None: sequential and batched for one position; else vectorized, multiprocess, and
-            tensor where there is a GPU and the game as tensors. "ray" only if it is named here.
+        engines: which may be chosen. None: those of this machine that make sense, such as sequential and batched for
+            one position; trees on a device where there is a GPU and the game in torch ops. "ray" only if it is named.
         seconds: for all of it, about.
         max_trees: most positions that are tried together.
         backend: what runs a network that has yet to be loaded.
@@ -201,8 +206,7 @@ def _open(
         stack.callback(evaluator.close)
         module = network if hasattr(network, "parameters") else None
     if engines is None:
-        has_tensor = module is not None and can_use_tensors(game)
-        engines = default_engines(num_positions, has_tensor=has_tensor)
+        engines = default_engines(num_positions, has_device=module is not None and _has_gpu())
     places = {name: find_engine(name).capabilities.evaluator for name in engines}
     if module is None and (on_device := [name for name, place in places.items() if place == "device"]):
         raise ConfigError(
@@ -219,18 +223,25 @@ def _open(
         full_batch=_BATCH_WITHOUT_NETWORK if curve is None else curve.full_batch,
         max_trees=max_trees,
     )
-    fleet = _open_fleet(stack, game, network, base, backend) if "actors" in places.values() else None
+    elsewhere = [base.with_settings({"engine": name}) for name, place in places.items() if place == "actors"]
+    fleet = _open_fleet(stack, game, network, elsewhere[0], backend) if elsewhere else None
     sampled = evaluator if shortcut is None else shortcut
     return Contest(game, space, price, evaluator, sampled, curve, module=module, fleet=fleet)
 
 
-def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, base: SearchConfig, backend: str) -> Any:
-    """Inference actors that all candidates of the ray engine share."""
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, config: SearchConfig, backend: str) -> Any:
+    """Inference actors that all candidates with such an engine share."""
     from windrow.inference.ray_opening import open_client
 
     is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
     maker = network if is_evaluator else _Loading(network, game, backend)
-    _, fleet = open_client(game, maker, base.engine if isinstance(base.engine, Ray) else Ray())
+    _, fleet = open_client(game, maker, config.options_for(Ray))
     if fleet is not None:
         stack.callback(fleet.close)
     return network if fleet is None else fleet

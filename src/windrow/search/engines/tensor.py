@@ -57,7 +57,8 @@ class TensorEngine(Engine):
         self._is_new: list[bool] = []
         """Of every tree, whether its root has never been searched."""
         self._order = (0, 0)  # simulations, and the number of the search
-        self._before = self._now = TreeCounts()
+        self._before = TreeCounts()
+        self._after: TreeCounts | None = None  # counted when it is asked for
         self._result: TensorResult | None = None
         self._seconds = 0.0
 
@@ -112,7 +113,7 @@ class TensorEngine(Engine):
         What cannot be searched is refused here, while the trees are as they were.
         """
         self._order = self._search.budget_of(int(order.budgets[0])), int(order.counts[0])
-        self._before = self._now = TreeCounts() if self._planted is not None else count_trees(self._search.pools)
+        self._before = TreeCounts() if self._planted is not None else count_trees(self._search.pools)
         self._seconds = 0.0
 
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
@@ -126,7 +127,7 @@ class TensorEngine(Engine):
             self.plant(self._roots)
             raise
         self._planted, self._result, self._is_new = None, result, [False] * len(self._roots)
-        self._now = count_trees(self._search.pools)
+        self._after = None
         self._seconds = perf_counter() - start
         yield
 
@@ -139,14 +140,14 @@ class TensorEngine(Engine):
             tensor.cpu().numpy() for tensor in (result.visits, result.prior, result.q, result.value)
         )
         # With a Gumbel root, lines go on from the action to play.
-        found = most_visited_lines(self._search.pools, self._now.max_depth, result.chosen_action)
+        found = most_visited_lines(self._search.pools, self._counts().max_depth, result.chosen_action)
         improved = None if result.improved_policy is None else result.improved_policy.cpu().numpy()
         chosen = None if result.chosen_action is None else result.chosen_action.cpu().numpy()
         return Roots(visits, priors, qs, values, None, found, improved, chosen)
 
     def stats(self) -> SearchStats:
         """What the last search took; select, encode and complete are not apart from the evaluator here."""
-        before, now, result = self._before, self._now, self._known()
+        before, now, result = self._before, self._counts(), self._known()
         rounds, num_trees = -(-self._order[0] // self._num_leaves), len(self._roots)
         evaluated = now.evaluated - before.evaluated
         totals = {
@@ -220,6 +221,11 @@ class TensorEngine(Engine):
     def _known(self) -> TensorResult:
         assert self._result is not None
         return self._result
+
+    def _counts(self) -> TreeCounts:
+        if self._after is None:
+            self._after = count_trees(self._search.pools)
+        return self._after
 
     def close(self) -> None:
         """Let the trees go."""
