@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from windrow.errors import CheckpointError
 from windrow.files import open_regular
+from windrow.spelling import counted
 from windrow.train.disk import explain_write
 
 NOBODY = -1
@@ -178,7 +179,7 @@ class GameLog:
         self.num_games, end = len(ends) - 1, ends[-1]
         if keep is not None and self.num_games < keep:
             raise CheckpointError(
-                f"{self.path} has {self.num_games} games, but {keep} should be there: it was cut off. "
+                f"{self.path} has {counted(self.num_games, 'game')}, but {keep} should be there: it was cut off. "
                 "Bring back a copy of it, or begin another run"
             )
         try:
@@ -312,6 +313,6 @@ def _is_zero(file: Any) -> bool:
 
 def _damaged(path: Path, position: int, num_games: int) -> CheckpointError:
     return CheckpointError(
-        f"{path} is damaged at byte {position}, behind {num_games} good games. To go on with those, cut it off there: "
-        f"truncate -s {position} {path}"
+        f"{path} is damaged at byte {position}, behind {counted(num_games, 'good game')}. To go on with those, cut it "
+        f"off there: truncate -s {position} {path}"
     )
