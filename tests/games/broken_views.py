@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from defects import Defects
-from sound_games import ListTictactoe, Race, Tictactoe
+from sound_games import ListTictactoe, NotatedTictactoe, Race, Tictactoe
 
 from windrow.games.protocol import Symmetry
 
@@ -208,6 +208,49 @@ class UpsideDown(Tictactoe):
 
     def parse_action(self, text: str) -> int:
         return "abc".index(text[0]) + 3 * "123".index(text[1])
+
+
+@broken("notation", "parse")
+class Misread(NotatedTictactoe):
+    """Reads the board from the other end."""
+
+    def parse(self, text: str) -> Any:
+        return super().parse(text[::-1])
+
+
+@broken("notation", "parse")
+class ReadsNothing(NotatedTictactoe):
+    """Forgets to return what it reads."""
+
+    def parse(self, text: str) -> Any:
+        super().parse(text)
+
+
+@broken("notation", "to_text")
+class Growing(NotatedTictactoe):
+    """Writes another text every time."""
+
+    def to_text(self, state: Any) -> str:
+        return super().to_text(state) + " " * next(COUNTER)
+
+    def parse(self, text: str) -> Any:
+        return super().parse(text.strip())
+
+
+@broken("exception", "parse")
+class ReadsHalf(NotatedTictactoe):
+    """Cannot read what it writes."""
+
+    def to_text(self, state: Any) -> str:
+        return super().to_text(state)[:4]
+
+
+@broken("notation", "to_text")
+class Wordless(NotatedTictactoe):
+    """Writes no text."""
+
+    def to_text(self, state: Any) -> Any:
+        return list(state)
 
 
 @broken("names", "render")

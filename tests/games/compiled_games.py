@@ -27,6 +27,14 @@ class Pig:
     def initial_state(self, state):
         pass
 
+    def to_text(self, state):
+        return f"{state.score[0]}-{state.score[1]} {state.turn_total} {state.mover} {state.phase}"
+
+    def parse(self, state, text):
+        scores, *rest = text.split()
+        state.score[:] = [int(score) for score in scores.split("-")]
+        state.turn_total, state.mover, state.phase = map(int, rest)
+
     def to_play(self, state):
         return state.phase
 

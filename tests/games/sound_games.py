@@ -62,6 +62,18 @@ class Tictactoe:
         return "abc".index(text[0]) + 3 * "321".index(text[1])
 
 
+class NotatedTictactoe(Tictactoe):
+    """Correct. Writes and reads positions as text."""
+
+    def to_text(self, state: Any) -> str:
+        return self.render(state)
+
+    def parse(self, text: str) -> Any:
+        if len(text) != 9 or set(text) - {*"xo."}:
+            raise ValueError("write nine of x, o and .")
+        return tuple({"x": 0, "o": 1}.get(mark) for mark in text)
+
+
 class Race:
     """Correct. Two players choose a die, 4 or 6 sides, and roll in turn; first to ten wins. Chance is listed."""
 
@@ -176,4 +188,4 @@ class Pairs(Tictactoe):
         return self.board.observe(state[0])
 
 
-CORRECT = [Tictactoe, Race, SampledRace, ListTictactoe, CachingTictactoe, Pairs]
+CORRECT = [Tictactoe, NotatedTictactoe, Race, SampledRace, ListTictactoe, CachingTictactoe, Pairs]

@@ -16,9 +16,10 @@ import pytest
 from compiled_games import CHEAT, GAMBLE, STEP, NimRules, Pig, PlainRace, Race, broken_nim
 
 import windrow
-from windrow.errors import IllegalMoveError, UnknownKeyError
+from windrow.errors import GameError, IllegalMoveError, UnknownKeyError
 from windrow.evaluators import HashEvaluator
 from windrow.games import CHANCE, TERMINAL, Game, Hashed, Readable, State, Symmetric, make_game
+from windrow.games.checking import find_faults
 from windrow.games.compiled import CompiledGame, compile_game
 from windrow.games.compiled_functions import cache_folder
 from windrow.games.compiled_source import FrozenMethods
@@ -178,6 +179,15 @@ def test_words(connect4: Any) -> None:
     assert str(race.initial_state()) == "gambles: False\nplayer: 0\ncells: [0 0 0]\ntrap: 0.\nplayer 0 to move"
     assert str(race.state_from_moves("1")).endswith("chance to move")
     assert str(race.state_from_moves("1 +2 0 0 1 +2")).endswith("game over: 1 -0.5 -0.5")
+
+
+def test_positions_as_text() -> None:
+    pig = Pig()
+    state = pig.state_from_moves("roll 6 hold roll 4")
+    assert state.to_text() == "6-0 4 1 1" and pig.parse("6-0 4 1 1") == state
+    with pytest.raises(GameError, match="'6-0' is no position of Pig"):
+        pig.parse("6-0")
+    assert find_faults(pig, num_games=2) == []
 
 
 def test_chance_does_what_it_may() -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import struct
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sound_games import NotatedTictactoe
 from sticks import Sticks
 
 import windrow
 from windrow.errors import GameError
-from windrow.games.positions import parse_position, position_text
+from windrow.games import AzulPlayer, BackgammonBoard, PigBoard, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import as_core_game
 
@@ -44,7 +48,7 @@ def test_every_position_of_a_game_is_read_back(name: str, options: dict[str, int
     game, dice = windrow.make_game(name, **options), random.Random(seed)
     state = game.initial_state()
     while True:
-        assert parse_position(game, position_text(state)) == state
+        assert game.parse(state.to_text()) == state
         if game.to_play(state) == TERMINAL:
             return
         is_chance = game.to_play(state) == CHANCE
@@ -54,10 +58,10 @@ def test_every_position_of_a_game_is_read_back(name: str, options: dict[str, int
 
 def test_known_positions() -> None:
     connect4, othello = windrow.make_game("connect4"), windrow.make_game("othello")
-    assert position_text(connect4.state_from_moves("44")) == "7/7/7/7/3o3/3x3 x"
+    assert connect4.state_from_moves("44").to_text() == "7/7/7/7/3o3/3x3 x"
     start = "---------------------------OX------XO--------------------------- X"
-    assert position_text(othello.initial_state()) == start
-    assert parse_position(othello, start.lower().replace("-", ".")) == othello.initial_state()
+    assert othello.initial_state().to_text() == start
+    assert othello.parse(start.lower().replace("-", ".")) == othello.initial_state()
 
 
 @pytest.mark.parametrize(
@@ -113,18 +117,18 @@ def test_what_is_wrong_is_said(name: str, text: str, problem: str) -> None:
     name, _, size = name.partition(":")
     game = windrow.make_game(name, **({"size": int(size)} if size else {}))
     with pytest.raises(GameError) as caught:
-        parse_position(game, text)
+        game.parse(text)
     assert problem in str(caught.value)
 
 
 def test_positions_of_backgammon_are_those_of_gnubg() -> None:
     """IDs and boards that GNU Backgammon 1.07 prints; x is its player at the bottom, whose points run from 1 up."""
     game = windrow.make_game("backgammon")
-    assert position_text(game.initial_state()) == "4HPwATDgc/ABMA first"
-    state = parse_position(game, "4HPwATDIZ/ABMA x 1")
+    assert game.initial_state().to_text() == "4HPwATDgc/ABMA first"
+    state = game.parse("4HPwATDIZ/ABMA x 1")
     points = [-2, 0, 0, 1, 0, 5, 0, 2, 0, 0, 0, -5, 5, 0, 0, 0, -3, 0, -5, 0, 0, 0, 0, 2]
     assert list(memoryview(state.data).cast("b")[:24]) == points
-    state = parse_position(game, "lE/wBRChD/gAOA o 32")
+    state = game.parse("lE/wBRChD/gAOA o 32")
     points = [-3, 0, 1, 1, 0, 5, 0, 1, 0, 0, 0, -5, 5, 1, 0, 0, 0, 0, -5, -1, 0, 0, 1, -1]
     assert list(memoryview(state.data).cast("b")[:24]) == points
 
@@ -134,20 +138,121 @@ def test_dice_of_backgammon() -> None:
     game = windrow.make_game("backgammon")
     state = game.state_from_moves("x31 8/5 6/5 33")
     for words in ("33", "3+3+3", "3+3", "3"):
-        assert position_text(state).split(maxsplit=1)[1] == f"o {words}"
+        assert state.to_text().split(maxsplit=1)[1] == f"o {words}"
         state = game.apply(state, game.parse_action("8/5" if words != "3+3+3" else "13/10"))
 
 
 def test_a_position_of_azul_by_hand() -> None:
     """Parts may come in any order and on lines of their own; displays are put in order; the lid has the rest."""
     game = windrow.make_game("azul")
-    state = parse_position(game, AZUL)
+    state = game.parse(AZUL)
     parts = AZUL.replace("BBYR/----/BKWW", "BWKW/----/BYBR").split("; ")
-    assert parse_position(game, "\n".join(reversed(parts))) == state
+    assert game.parse("\n".join(reversed(parts))) == state
     assert "A BBYR  B ----  C BKWW  D ----  E YRRK\nZ YYK*" in str(state) and str(state).endswith("player 1 to move")
-    assert parse_position(game, position_text(state)) == state
+    assert game.parse(state.to_text()) == state
+
+
+def test_games_of_ones_own_may_have_a_notation() -> None:
+    game = as_core_game(NotatedTictactoe())
+    state = game.state_from_moves("b2 a3")
+    assert game.has_notation and state.to_text() == "o...x...." and game.parse("o...x....") == state
+    with pytest.raises(GameError, match=r"'x' is no position of NotatedTictactoe\(\): write nine of x, o and \."):
+        game.parse("x")
+    with pytest.raises(GameError, match="is read from a string, not from 7"):
+        game.parse(7)  # pyright: ignore[reportArgumentType]
 
 
 def test_other_games_have_no_notation() -> None:
+    game = as_core_game(Sticks())
     with pytest.raises(GameError, match="has no notation for positions"):
-        parse_position(as_core_game(Sticks()), "x")
+        game.parse("x")
+    with pytest.raises(GameError, match="has no notation for positions"):
+        game.initial_state().to_text()
+    with pytest.raises(GameError, match="only built-in games describe their boards"):
+        _ = game.initial_state().board
+    assert not game.has_notation
+
+
+# --- Boards -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text", "cells"),
+    [
+        ("tictactoe", {}, "o2/1x1/3 x", [[-1, 0, 0], [0, 1, 0], [0, 0, 0]]),
+        ("tictactoe", {}, "o1x/1x1/3 o", [[-1, 0, 1], [0, 1, 0], [0, 0, 0]]),
+        ("tictactoe", {}, "xxx/oo1/3 o", [[1, 1, 1], [-1, -1, 0], [0, 0, 0]]),
+        ("connect4", {"rows": 2, "columns": 4}, "1o2/xx2 o", [[0, -1, 0, 0], [1, 1, 0, 0]]),
+        ("gomoku", {"size": 5}, "5/1x3/5/3o1/5 x", [[0] * 5, [0, 1, 0, 0, 0], [0] * 5, [0, 0, 0, -1, 0], [0] * 5]),
+    ],
+)
+def test_stones_stand_where_the_text_says(
+    name: str, options: dict[str, int], text: str, cells: list[list[int]]
+) -> None:
+    """1 is x, -1 is o, whoever is to move."""
+    board = windrow.make_game(name, **options).parse(text).board
+    assert board.tolist() == cells and board.dtype == np.int8
+    with pytest.raises(ValueError, match="read-only"):
+        board[0, 0] = 0
+
+
+def test_discs_of_othello() -> None:
+    """Black is 1, as the one who moves first; a1 is at the top."""
+    game = windrow.make_game("othello")
+    board = game.state_from_moves("d3").board
+    assert {tuple(place) for place in np.argwhere(board == 1)} == {(2, 3), (3, 3), (3, 4), (4, 3)}
+    assert {tuple(place) for place in np.argwhere(board == -1)} == {(4, 4)}
+
+
+def test_board_of_backgammon() -> None:
+    """After x's 8/5 6/5 with 3-1, o has rolled 6-4 and has moved one checker with the 6."""
+    game = windrow.make_game("backgammon")
+    start = BackgammonBoard(
+        points=(-2, 0, 0, 0, 0, 5, 0, 3, 0, 0, 0, -5, 5, 0, 0, 0, -3, 0, -5, 0, 0, 0, 0, 2),
+        bar=(0, 0),
+        off=(0, 0),
+        dice=(),
+        on_roll=None,
+    )
+    assert game.initial_state().board == start
+    state = game.state_from_moves("x31 8/5 6/5 64 24/18")
+    assert state.board == replace(
+        start,
+        points=(-1, 0, 0, 0, 2, 4, -1, 2, 0, 0, 0, -5, 5, 0, 0, 0, -3, 0, -5, 0, 0, 0, 0, 2),
+        dice=(4,),
+        on_roll=1,
+    )
+
+
+def test_checkers_of_backgammon_on_the_bar_and_off() -> None:
+    """One checker of x is on its ace point and 14 are off; o has three on its bar, the others on x's 24."""
+    game = windrow.make_game("backgammon")
+    data = struct.pack("24b2b4B2b", 1, *[0] * 22, -12, 0, 3, 5, 5, 0, 0, 0, 0)
+    board = State(game, data).board
+    assert (board.bar, board.off, board.dice, board.on_roll) == ((0, 3), (14, 0), (5, 5), 0)
+
+
+def test_board_of_azul() -> None:
+    """The walls, lines and floors of both players, and all heaps."""
+    text = """
+    round 2; turn 1; start 0
+    displays BBYR/----/BKWW/----/YRRK; centre YYK; bag B10 Y9 R9 K8 W8
+    player 0: 12 points, lines -/RR/-/-/WW, wall B..../...../...../...../....., floor *KK
+    player 1: 3 points, lines -/-/-/-/-, wall ...../...../..B../...../....., floor -
+    """
+    board = windrow.make_game("azul").parse(text).board
+    empty = "....."
+    assert board.players == (
+        AzulPlayer(12, ("", "RR", "", "", "WW"), ("B....", empty, empty, empty, empty), "*KK"),
+        AzulPlayer(3, ("",) * 5, (empty, empty, "..B..", empty, empty), ""),
+    )
+    assert (board.round, board.turn, board.start) == (2, 1, 0)
+    assert board.displays == ("BBYR", "", "BKWW", "", "YRRK") and board.centre == "YYK"
+    assert [board.bag.count(tile) for tile in "BYRKW"] == [10, 9, 9, 8, 8] and len(board.bag) == 44
+    assert [board.lid.count(tile) for tile in "BYRKW"] == [5, 7, 6, 7, 8]
+
+
+def test_scores_of_pig() -> None:
+    game = windrow.make_game("pig")
+    assert game.parse("34-51 +12 o rolls").board == PigBoard((34, 51), turn_total=12, player=1, is_rolling=True)
+    assert game.parse("100-51 +0 x").board == PigBoard((100, 51), turn_total=0, player=0, is_rolling=False)

@@ -23,7 +23,6 @@ from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption
 from windrow.errors import ConfigError, IllegalMoveError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.native import NativeGame
-from windrow.games.positions import parse_position
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.turns import parse_turn, render_for
 from windrow.play.players import Player, SearchPlayer, make_player
@@ -124,7 +123,7 @@ def play(
             f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
         )
     refuse_evaluator(player or _DEFAULT_PLAYER)
-    start = rules.state_from_moves(moves) if position is None else parse_position(rules, position)
+    start = rules.state_from_moves(moves) if position is None else rules.parse(position)
     opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network)
     table = _Table(rules, opponent, own_side=int(is_second), start=start, seed=seed, is_quiet=as_json)
     try:

@@ -35,7 +35,6 @@ from windrow.cli.output import ProgressBar, counted, print_json, print_table, pr
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 from windrow.games.chance import pass_chance
-from windrow.games.positions import parse_position
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
@@ -106,7 +105,7 @@ def search(
     time_s = None if time is None else parse_duration(time)
     if moves and position is not None:
         raise ConfigError("--moves and --position both say which position to search: give one of them")
-    given = rules.state_from_moves(moves) if position is None else parse_position(rules, position)
+    given = rules.state_from_moves(moves) if position is None else rules.parse(position)
     state, drawn = pass_chance(rules, given, lambda _: dice.getrandbits(64))
     config = search_config(
         settings,

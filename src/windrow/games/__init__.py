@@ -1,6 +1,8 @@
 """Games: the protocol they fulfil, the built-in ones, those of your own, and a registry by name."""
 
+from windrow.games.azul_positions import AzulBoard, AzulPlayer
 from windrow.games.core_game import CoreGame, State
+from windrow.games.dice_positions import BackgammonBoard, PigBoard
 from windrow.games.native import NativeGame
 from windrow.games.protocol import (
     CHANCE,
@@ -8,6 +10,7 @@ from windrow.games.protocol import (
     Game,
     Hashed,
     ListedChance,
+    Notated,
     Readable,
     SampledChance,
     Symmetric,
@@ -19,11 +22,16 @@ from windrow.games.registry import game_names, make_game
 __all__ = [
     "CHANCE",
     "TERMINAL",
+    "AzulBoard",
+    "AzulPlayer",
+    "BackgammonBoard",
     "CoreGame",
     "Game",
     "Hashed",
     "ListedChance",
     "NativeGame",
+    "Notated",
+    "PigBoard",
     "PythonGame",
     "Readable",
     "SampledChance",

@@ -18,6 +18,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 from windrow.errors import GameError
@@ -53,32 +54,93 @@ _HEAPS = _heaps()
 _HEAP_NUMBERS = {counts: number for number, counts in enumerate(_HEAPS)}
 
 
+@dataclass(frozen=True, slots=True)
+class AzulPlayer:
+    """A player's board. Tiles are the letters B, Y, R, K (black) and W.
+
+    score: points.
+    lines: [5] the tiles on the pattern lines, the shortest line first: "", "RR".
+    wall: [5] the rows of the wall, five characters each: the letter of a tile that is there, or ".".
+    floor: the tiles on the floor line by colour, after the marker "*" if it is there.
+    """
+
+    score: int
+    lines: tuple[str, ...]
+    wall: tuple[str, ...]
+    floor: str
+
+
+@dataclass(frozen=True, slots=True)
+class AzulBoard:
+    """A position of Azul. Every heap of tiles is a string of letters: `board.bag.count("B")` counts the blue ones.
+
+    round: number of the round, from 1; of a finished game the last one.
+    turn: the player to move; None while tiles are dealt and when the game is over.
+    start: who begins the next round unless another player takes the marker from the centre.
+    displays: the tiles on each display.
+    centre: the tiles in the centre by colour, then the marker "*" if it is there.
+    bag, lid: tiles to be dealt, and tiles that go into the bag once it is empty.
+    players: one board per player.
+    """
+
+    round: int
+    turn: int | None
+    start: int
+    displays: tuple[str, ...]
+    centre: str
+    bag: str
+    lid: str
+    players: tuple[AzulPlayer, ...]
+
+
+def azul_board(state: State) -> AzulBoard:
+    """All that lies on the table."""
+    data, num_players = bytes(state.data), state.game.num_players
+    displays, centre, bag, lid = data[64 : 65 + 2 * num_players], data[73:78], data[78:83], data[83:88]
+    to_play, start, has_marker, num_rounds = struct.unpack_from("<bBBxH", data, 88)
+    return AzulBoard(
+        round=num_rounds + (to_play != TERMINAL),
+        turn=to_play if to_play >= 0 else None,
+        start=start,
+        displays=tuple(_tiles(_HEAPS[heap]) for heap in displays),
+        centre=_tiles(centre) + _MARKER * has_marker,
+        bag=_tiles(bag),
+        lid=_tiles(lid),
+        players=tuple(
+            _player(data[16 * player : 16 * player + 16], has_marker=not has_marker and start == player)
+            for player in range(num_players)
+        ),
+    )
+
+
+def _player(data: bytes, *, has_marker: bool) -> AzulPlayer:
+    wall, score, *rest = struct.unpack("<IH10B", data)
+    rows = (
+        "".join(_wall_colour(row, column) if wall >> (row * _ROWS + column) & 1 else "." for column in range(_ROWS))
+        for row in range(_ROWS)
+    )
+    lines = (_COLOURS[line >> 3] * (line & 7) for line in rest[:_ROWS])
+    return AzulPlayer(score, tuple(lines), tuple(rows), _MARKER * has_marker + _tiles(rest[_ROWS:]))
+
+
 def azul_text(state: State) -> str:
     """A position of Azul in the notation that `parse_azul` reads, on one line."""
-    game, data = state.game, bytes(state.data)
-    players = game.num_players
-    displays, centre, bag, lid = data[64 : 65 + 2 * players], data[73:78], data[78:83], data[83:88]
-    to_play, start, has_marker, num_rounds = struct.unpack_from("<bBBxH", data, 88)
+    board, to_play = azul_board(state), state.game.to_play(state)
     turn = next((word for word, number in _STATES.items() if number == to_play), to_play)
     parts = [
-        f"round {num_rounds + (to_play != TERMINAL)}",
+        f"round {board.round}",
         f"turn {turn}",
-        f"start {start}",
-        "displays " + "/".join(_tiles(_HEAPS[heap]).ljust(_DISPLAY_TILES, _NOTHING) for heap in displays),
-        f"centre {_tiles(centre) + _MARKER * has_marker or _NOTHING}",
-        f"bag {_counted(bag)}",
-        f"lid {_counted(lid)}",
+        f"start {board.start}",
+        "displays " + "/".join(tiles.ljust(_DISPLAY_TILES, _NOTHING) for tiles in board.displays),
+        f"centre {board.centre or _NOTHING}",
+        f"bag {_counted(board.bag)}",
+        f"lid {_counted(board.lid)}",
     ]
-    for player in range(players):
-        wall, score, *rest = struct.unpack_from("<IH10B", data, 16 * player)
-        lines = "/".join(_COLOURS[line >> 3] * (line & 7) or _NOTHING for line in rest[:_ROWS])
-        rows = "/".join(
-            "".join(_wall_colour(row, column) if wall >> (row * _ROWS + column) & 1 else "." for column in range(_ROWS))
-            for row in range(_ROWS)
-        )
-        floor = _MARKER * (not has_marker and start == player) + _tiles(rest[_ROWS:])
-        points = f"{score} point{'' if score == 1 else 's'}"
-        parts.append(f"player {player}: {points}, lines {lines}, wall {rows}, floor {floor or _NOTHING}")
+    for number, player in enumerate(board.players):
+        points = f"{player.score} point{'' if player.score == 1 else 's'}"
+        lines = "/".join(line or _NOTHING for line in player.lines)
+        wall, floor = "/".join(player.wall), player.floor or _NOTHING
+        parts.append(f"player {number}: {points}, lines {lines}, wall {wall}, floor {floor}")
     return "; ".join(parts)
 
 
@@ -286,8 +348,8 @@ def _tiles(counts: tuple[int, ...] | bytes | list[int]) -> str:
     return "".join(colour * count for colour, count in zip(_COLOURS, counts, strict=True))
 
 
-def _counted(counts: bytes) -> str:
-    words = [f"{colour}{count}" for colour, count in zip(_COLOURS, counts, strict=True) if count]
+def _counted(tiles: str) -> str:
+    words = [f"{colour}{tiles.count(colour)}" for colour in _COLOURS if colour in tiles]
     return " ".join(words) or _NOTHING
 
 

@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
+
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL, FloatArray
@@ -35,19 +38,27 @@ def parse_board(game: CoreGame, text: str) -> State:
     return _line_game_state(game, cells, mover)
 
 
+def board_cells(state: State) -> npt.NDArray[np.int8]:
+    """[rows, columns] the stones, the top row first: 1 for x or Black, -1 for o or White, 0 for empty; read-only."""
+    own, other = cast("FloatArray", state.game.observe(state)).astype(np.int8)
+    cells = own - other if _mover(state) == 0 else other - own
+    cells.setflags(write=False)
+    return cells
+
+
+def _mover(state: State) -> int:
+    """Who sees the observation, the side to move; of a game that is over, too."""
+    game = state.game
+    if game.name == "othello":
+        return max(game.to_play(state), 0)
+    return int(cast("FloatArray", game.observe(state)).sum()) % 2
+
+
 def board_text(state: State) -> str:
     """The board and the side to move."""
-    game = state.game
-    planes = cast("FloatArray", game.observe(state))
-    num_stones = int(planes.sum())
-    player = game.to_play(state)
-    mover = num_stones % 2 if game.name != "othello" else 0 if player == TERMINAL else player
-    rows = [
-        "".join(
-            _MARKS[mover] if own else _MARKS[1 - mover] if other else _EMPTY for own, other in zip(*pair, strict=True)
-        )
-        for pair in zip(planes[0].tolist(), planes[1].tolist(), strict=True)
-    ]
+    game, mover = state.game, _mover(state)
+    signs = {0: _EMPTY, 1: _MARKS[0], -1: _MARKS[1]}
+    rows = ["".join(signs[cell] for cell in row) for row in board_cells(state).tolist()]
     if game.name == "othello":
         return f"{''.join(rows).replace(_EMPTY, '-').upper()} {_MARKS[mover].upper()}"
     runs = ([(mark, len(list(run))) for mark, run in groupby(row)] for row in rows)

@@ -34,8 +34,9 @@ And, where a game needs them:
 
 These are compiled, and so is what they call: other methods, and functions of the module. What they use of `self` is
 frozen when the game is made. Words of bits are best kept in np.int64: mixed with other integers, unsigned ones become
-floats in some versions of numba. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name` and
-`parse_outcome` stay plain Python; `render` is given a `np.record`. The facts `num_players`, `num_actions`,
+floats in some versions of numba. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name`,
+`parse_outcome`, `to_text(state)` and `parse(state, text)` stay plain Python; `render` and `to_text` are given a
+`np.record`, and `parse` one of zeros to fill in. The facts `num_players`, `num_actions`,
 `observation`, `max_legal_actions`, `max_outcomes`, `zero_sum` and `name` are those of any game.
 """
 
@@ -102,6 +103,7 @@ class CompiledGame(ByteGame):
         }
         parts = [(part, list(shape)) for part, shape in facts.observation.items()]
         tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
+        self.has_notation = all(callable(getattr(self.rules, method, None)) for method in ("parse", "to_text"))
         self._adopt(_core.foreign_game(self.name, counts, dict(functions.addresses), parts, tables, functions))
         self._key = (self.rules_class.__module__, self.rules_class.__qualname__, digest, repr(self.options))
 
@@ -192,6 +194,19 @@ class CompiledGame(ByteGame):
             f"{name}: {np.array2string(np.asarray(record[name]), prefix=name + ': ')}" for name in record.dtype.names
         ]
         return "\n".join([*fields, self._status(state)])
+
+    def _parse(self, text: str) -> State:
+        record = self._replay.record(bytes(self.native.state_bytes))
+        try:
+            self.rules.parse(record, text)
+        except ValueError as error:  # how a class says what is wrong with the text
+            raise GameError(f"{text!r:.500} is no position of {self!r}: {error}") from error
+        except Exception as error:
+            raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
+        return State(self, record.tobytes())
+
+    def _to_text(self, state: State) -> str:
+        return str(self.rules.to_text(self.record(state)))
 
     def outcome_name(self, outcome: int) -> str:
         """The name people use for an outcome of chance; its number if the class has none."""

@@ -46,6 +46,15 @@ class State:
     def __post_init__(self) -> None:
         self.game.check_data(self.data)
 
+    @property
+    def board(self) -> Any:
+        """What is on the board of a built-in game, an array or a small dataclass; GameError for other games."""
+        return self.game.board(self)
+
+    def to_text(self) -> str:
+        """The position in the notation that `game.parse` reads; GameError if the game has none."""
+        return self.game.to_text(self)
+
     def __str__(self) -> str:
         return self.game.render(self)
 
@@ -68,9 +77,11 @@ class CoreGame(ABC):
         per player.
     chance: "none", "listed" (`chance_outcomes` tells what may happen) or "sampled" (there is too much to list).
     points: points that a return of 1 stands for, in a game that counts points; otherwise None.
+    has_notation: whether positions can be written and read as text, with `State.to_text` and `parse`.
     """
 
     points: float | None = None
+    has_notation: bool = False
     name: str
     options: Mapping[str, int | str]
     native: _core.NativeGame
@@ -248,6 +259,51 @@ class CoreGame(ABC):
         """The position as text; the last line says who is to move, or how the game ended."""
 
     @abstractmethod
+    def _parse(self, text: str) -> State:
+        """The position that `text` describes, in a game that has a notation."""
+
+    @abstractmethod
+    def _to_text(self, state: State) -> str:
+        """The position in the notation of a game that has one."""
+
+    def parse(self, text: str) -> State:
+        """The position that `text` describes, in the notation of docs/games.md or of the game's own class.
+
+        Raises:
+            GameError: the text is malformed, the position is impossible, or the game has no notation for positions.
+        """
+        self._check_notation()
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GameError(f"a position of {self!r} is read from a string, not from {text!r:.100}.")
+        return self._parse(text)
+
+    def to_text(self, state: State) -> str:
+        """The same as `state.to_text()`."""
+        self._check_own(state)
+        self._check_notation()
+        return self._to_text(state)
+
+    def _check_notation(self) -> None:
+        if not self.has_notation:
+            raise GameError(
+                f"{self!r} has no notation for positions: give the moves that lead there (state_from_moves). A class "
+                "of your own has one if it defines parse and to_text (docs/your-own-game.md)."
+            )
+
+    def board(self, state: State) -> Any:
+        """The same as `state.board`."""
+        self._check_own(state)
+        raise GameError(
+            f"only built-in games describe their boards; a state of {self!r} is what its rules made: state.data, or "
+            "game.record(state) for a compiled class."
+        )
+
+    def scores(self, state: State) -> list[float] | None:
+        """What each player has scored, in a game with scores besides its returns; otherwise None."""
+        self._check_own(state)
+        return None
+
+    @abstractmethod
     def _action_name(self, action: int) -> str: ...
 
     @abstractmethod
@@ -305,17 +361,21 @@ class CoreGame(ABC):
             state = self._play_named(state, found, f"move {number}, {repr(move) if named else f'action {move}'},")
         return state
 
-    def moves_from_text(self, text: str) -> list[int]:
-        """The moves that a string of names means, played from the beginning; the way back from `moves_to_text`.
+    def moves_from_text(self, text: str, start: State | None = None) -> list[int]:
+        """The moves that a string of names means, played from `start`; the way back from `moves_to_text`.
+
+        Args:
+            text: as in `state_from_moves`.
+            start: where the first of them is played; if None the beginning of the game.
 
         Raises:
             IllegalMoveError: as in `state_from_moves`.
         """
-        return self._play_text(text)[0]
+        return self._play_text(text, start)[0]
 
-    def _play_text(self, text: str) -> tuple[list[int], State]:
+    def _play_text(self, text: str, start: State | None = None) -> tuple[list[int], State]:
         """The moves that a string means, and the position after them."""
-        state, moves = self.initial_state(), list[int]()
+        state, moves = self.initial_state() if start is None else start, list[int]()
         position = _skip_separators(text, 0)
         while position < len(text):
             read = self._read_outcome if self._is_chance(state) else self._read_action

@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 import struct
+from dataclasses import dataclass
 
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame, State
@@ -29,21 +30,67 @@ _BACKGAMMON_FORM = "must be a position ID, x or o, and the dice, such as '4HPwAT
 _PIG_FORM = "must be the scores of x and o, the turn total and whose turn it is, such as '34-51 +12 x'"
 
 
+@dataclass(frozen=True, slots=True)
+class BackgammonBoard:
+    """A position of backgammon. Player 0 is x, player 1 is o.
+
+    points: [24] the checkers on the points 1 to 24 as x numbers them: so many of x's, or negative, so many of o's.
+    bar: checkers of x and of o on the bar.
+    off: checkers of x and of o that are borne off.
+    dice: what is left to play of the roll, four equal dice for a double; empty before the roll.
+    on_roll: the player whose turn it is, who has rolled or will roll; of a finished game the winner. None before the
+        first roll of the game, which decides who begins.
+    """
+
+    points: tuple[int, ...]
+    bar: tuple[int, int]
+    off: tuple[int, int]
+    dice: tuple[int, ...]
+    on_roll: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PigBoard:
+    """A position of Pig.
+
+    scores: of both players, without the turn total.
+    turn_total: what has been rolled in this turn and is not yet scored.
+    player: whose turn it is; of a finished game the winner.
+    is_rolling: whether the die rolls.
+    """
+
+    scores: tuple[int, int]
+    turn_total: int
+    player: int
+    is_rolling: bool
+
+
+def backgammon_board(state: State) -> BackgammonBoard:
+    """What is on the board."""
+    *points, bar_x, bar_o = struct.unpack_from("26b", state.data)
+    (mover,) = struct.unpack_from("b", state.data, 30)
+    x, o = (sum(max(sign * count, 0) for count in points) for sign in (1, -1))
+    return BackgammonBoard(
+        points=tuple(points),
+        bar=(bar_x, bar_o),
+        off=(_NUM_CHECKERS - bar_x - x, _NUM_CHECKERS - bar_o - o),
+        dice=tuple(die for die in state.data[26:30] if die),
+        on_roll=None if mover == _NOBODY else mover,
+    )
+
+
 def backgammon_text(state: State) -> str:
     """A backgammon position as a position ID, the player on turn and the dice that are left to play."""
-    points = struct.unpack_from("24b", state.data)
-    bar = struct.unpack_from("2b", state.data, 24)
-    dice = [die for die in state.data[26:30] if die]
-    (mover,) = struct.unpack_from("b", state.data, 30)
-    viewer = max(mover, 0)
+    board = backgammon_board(state)
+    viewer = board.on_roll or 0
     sides = [
-        [*(max(count, 0) for count in points), bar[0]],
-        [*(max(-count, 0) for count in reversed(points)), bar[1]],
+        [*(max(count, 0) for count in board.points), board.bar[0]],
+        [*(max(-count, 0) for count in reversed(board.points)), board.bar[1]],
     ]
-    board = _position_id(sides[1 - viewer], sides[viewer])
-    if mover == _NOBODY:
-        return f"{board} {_FIRST}"
-    return " ".join([board, _MARKS[mover], *([_dice_text(dice)] if dice else [])])
+    key = _position_id(sides[1 - viewer], sides[viewer])
+    if board.on_roll is None:
+        return f"{key} {_FIRST}"
+    return " ".join([key, _MARKS[board.on_roll], *([_dice_text(board.dice)] if board.dice else [])])
 
 
 def parse_backgammon(game: CoreGame, text: str) -> State:
@@ -104,7 +151,7 @@ def _read_position_id(board: str) -> list[list[int]]:
     return sides
 
 
-def _dice_text(dice: list[int]) -> str:
+def _dice_text(dice: tuple[int, ...]) -> str:
     """A roll as two digits; what is left of one with + between the dice."""
     if len(dice) == 4:
         return f"{dice[0]}{dice[0]}"
@@ -125,8 +172,15 @@ def _read_dice(text: str) -> list[int]:
 
 def pig_text(state: State) -> str:
     """A position of Pig: the scores, the turn total, whose turn it is, and "rolls" while the die rolls."""
+    board = pig_board(state)
+    x, o = board.scores
+    return f"{x}-{o} +{board.turn_total} {_MARKS[board.player]}{' rolls' if board.is_rolling else ''}"
+
+
+def pig_board(state: State) -> PigBoard:
+    """The scores, and what the turn has made so far."""
     x, o, total, mover, to_play = struct.unpack("<3h2b", state.data)
-    return f"{x}-{o} +{total} {_MARKS[mover]}{' rolls' if to_play == CHANCE else ''}"
+    return PigBoard((x, o), total, mover, to_play == CHANCE)
 
 
 def parse_pig(game: CoreGame, text: str) -> State:

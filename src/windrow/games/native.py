@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from windrow import _core
 from windrow.errors import GameError, UnknownKeyError
+from windrow.games.azul_positions import AzulBoard
 from windrow.games.byte_game import ByteGame
 from windrow.games.core_game import State
+from windrow.games.positions import NOTATIONS
 from windrow.games.protocol import Symmetry
 from windrow.spelling import explain_unknown
 
@@ -32,6 +35,8 @@ class NativeGame(ByteGame):
     Fulfils `Game`, `Symmetric`, `Hashed` and `Readable`. A value: equal names and options make equal games, which may
     be pickled and used as keys.
     """
+
+    has_notation = True
 
     def __init__(self, name: str, **options: int | str) -> None:
         if name not in _core.game_names():
@@ -50,6 +55,7 @@ class NativeGame(ByteGame):
         self.options: Mapping[str, int | str] = MappingProxyType(native.options)
         self._adopt(native)
         self.points = _POINTS.get((name, str(native.options.get("scoring"))))
+        self._notation = NOTATIONS[name]
         self._all_names = [native.action_name(action) for action in range(self.num_actions)]
         self._key = (name, tuple(self.options.items()))
 
@@ -80,6 +86,22 @@ class NativeGame(ByteGame):
     def outcome_name(self, outcome: int) -> str:
         """The name people use for an outcome of chance."""
         return self.native.outcome_name(outcome)
+
+    def board(self, state: State) -> Any:
+        """What is on the board, in the form that docs/games.md gives for the game."""
+        self._check_own(state)
+        return self._notation.board(state)
+
+    def scores(self, state: State) -> list[float] | None:
+        """What each player has scored, in azul; otherwise None, also in backgammon, whose returns are its points."""
+        board = self.board(state)
+        return [float(player.score) for player in board.players] if isinstance(board, AzulBoard) else None
+
+    def _parse(self, text: str) -> State:
+        return self._notation.parse(self, text)
+
+    def _to_text(self, state: State) -> str:
+        return self._notation.to_text(state)
 
     def _names(self) -> Sequence[str]:
         return self._all_names

@@ -1,8 +1,8 @@
 """What a game is, in Python.
 
 States are immutable values: `apply` returns a new state and leaves the old one alone. Optional abilities
-(`ListedChance` or `SampledChance`, `Symmetric`, `Hashed`, `Readable`) are protocols of their own, so a game never has
-to provide a method that only raises. Besides, a game may have:
+(`ListedChance` or `SampledChance`, `Symmetric`, `Hashed`, `Readable`, `Notated`) are protocols of their own, so a game
+never has to provide a method that only raises. Besides, a game may have:
 
     zero_sum            False: the results of its two players do not sum to zero, so values are one per player
     max_legal_actions   if far fewer than num_actions are ever legal at once: saves memory
@@ -147,4 +147,17 @@ class Readable(Protocol):
 
     def parse_action(self, text: str) -> int:
         """The action called `text`."""
+        ...
+
+
+@runtime_checkable
+class Notated(Protocol):
+    """A game whose positions can be written and read as text."""
+
+    def parse(self, text: str) -> Any:
+        """The state that `text` describes; ValueError says what is wrong with the text."""
+        ...
+
+    def to_text(self, state: Any) -> str:
+        """The state as text: all of it, so that `parse` gives an equal one."""
         ...

@@ -85,6 +85,7 @@ class PythonGame(CoreGame):
         self._images = self._find_symmetries()
         self.symmetry_tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
         self.points = getattr(rules, "points", None)
+        self.has_notation = all(callable(getattr(rules, method, None)) for method in ("parse", "to_text"))
         self._adopt(_core.python_game(self))
 
     def __repr__(self) -> str:
@@ -267,6 +268,20 @@ class PythonGame(CoreGame):
         """The class's own text, or what Python prints of its state."""
         data = self._check_own(state)
         return str(self.rules.render(data)) if hasattr(self.rules, "render") else str(data)
+
+    def _parse(self, text: str) -> State:
+        try:
+            data = self.rules.parse(text)
+        except ValueError as error:  # how a class says what is wrong with the text
+            raise GameError(f"{text!r:.500} is no position of {self!r}: {error}") from error
+        except Exception as error:
+            raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
+        if data is None:
+            raise GameError(f"{self!r}.parse gave None for {text!r:.500}: is a return missing?")
+        return State(self, data)
+
+    def _to_text(self, state: State) -> str:
+        return self._ask("to_text", state.data, to=str)
 
     def outcome_name(self, outcome: int) -> str:
         """The name people use for an outcome of chance; its number if the class has none."""

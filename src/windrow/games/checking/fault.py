@@ -21,11 +21,12 @@ Kind: TypeAlias = Literal[
     "symmetry",
     "hash",
     "names",
+    "notation",
     "pickle",
 ]
 """What is wrong: a method raised; num_actions and the like; to_play; legal_actions; observe; returns; outcomes of
 chance; equal moves led to unequal positions; a state was changed in place; a game does not end; a symmetry is none;
-hash; names of moves; pickles."""
+hash; names of moves; positions as text; pickles."""
 
 MAX_OF_A_KIND = 3
 """Faults of one kind in one method that are kept; the others are only counted."""

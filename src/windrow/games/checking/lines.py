@@ -12,16 +12,19 @@ import numpy as np
 
 from windrow.games.checking.fault import Kind
 from windrow.games.checking.positions import REMEDY, PositionChecker
-from windrow.games.checking.subject import FAILED, Subject, View, ask, describe
+from windrow.games.checking.subject import FAILED, Subject, View, ask, describe, short
 from windrow.games.checking.values import snapshot
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
 
 _NUM_COPIED = 4
 """Positions of a game that are copied and pickled."""
+_NUM_READ_BACK = 8
+"""Positions of a game that are written as text and read again."""
 _NUM_IMAGES = 2
 """Symmetries by which one game is mapped."""
 _NUM_OUTCOMES = 64
 """Outcomes of chance among which the image of one is looked for."""
+_READ = "print(game.parse(game.to_text(state)))"
 
 
 @dataclass
@@ -55,7 +58,7 @@ class LineChecker:
     def check(self, line: Line, draw: Random) -> None:
         """All checks; the first that fails ends them, because what follows would fail for the same reason."""
         num_faults = self._subject.report.num_faults
-        for check in (self._look_back, self._play_again, self._play_twin, self._copy):
+        for check in (self._look_back, self._play_again, self._play_twin, self._copy, self._read_back):
             check(line, draw)
             if self._subject.report.num_faults > num_faults:
                 return
@@ -177,6 +180,38 @@ class LineChecker:
         code = f"import copy, pickle\nprint({ask(method)}, {ask(method, copied)})"
         kind: Kind = "hash" if method == "hash" else "randomness"
         self._subject.fault(kind, method, f"{where}: {method} gave {answers}", moves, code)
+
+    # --- Text -------------------------------------------------------------------------------------------------
+
+    def _read_back(self, line: Line, draw: Random) -> None:
+        """The text of a position must be read as that position, and be written in the same way again."""
+        subject = self._subject
+        if not subject.has_notation:
+            return
+        for ply in sorted(draw.sample(range(len(line)), min(len(line), _NUM_READ_BACK))):
+            state, moves = line.states[ply], line.moves[:ply]
+            text = subject.call("to_text", moves, state)
+            if text is FAILED:
+                return
+            if not isinstance(text, str):
+                subject.fault("notation", "to_text", f"gave {short(text)}, which is no text", moves)
+                return
+            back = subject.call("parse", moves, text, code=_READ)
+            if back is FAILED:
+                return
+            if back is None:
+                subject.fault("notation", "parse", f"gave None for {short(text)}: is a return missing?", moves, _READ)
+                return
+            difference = self._positions.difference(line.views[ply], self._positions.look(back, moves), (back, moves))
+            again = None if difference else subject.call("to_text", moves, back)
+            if difference is not None:
+                method, answers = difference
+                seen = f"read {short(text)}, the text of this position, as another one: {method} gave {answers}"
+                subject.fault("notation", "parse", seen, moves, _READ)
+            elif again is not FAILED and again != text:
+                subject.fault(
+                    "notation", "to_text", f"gave {short(text)}, and when that was read {short(again)}", moves
+                )
 
     # --- Images -----------------------------------------------------------------------------------------------
 

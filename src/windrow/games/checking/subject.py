@@ -76,6 +76,7 @@ class Subject:
         self.has_hash = self._has("hash")
         self.has_render = self._has("render")
         self.has_names = self._has("action_name") and self._has("parse_action")
+        self.has_notation = self._finds_notation()
         self.max_legal_actions: int | None = getattr(rules, "max_legal_actions", None)
         is_core = isinstance(rules, CoreGame)
         self.max_outcomes: int | None = None if is_core else getattr(rules, "max_outcomes", _MAX_OUTCOMES)
@@ -228,6 +229,16 @@ class Subject:
                 self.fault("facts", "num_values", seen)
             return num_values == 1
         return bool(getattr(self.rules, "zero_sum", True))
+
+    def _finds_notation(self) -> bool:
+        if isinstance(self.rules, CoreGame):
+            return self.rules.has_notation
+        found = [method for method in ("parse", "to_text") if self._has(method)]
+        if found == ["to_text"]:
+            self.note(
+                "notation", "to_text", "there is no parse: text of positions that cannot be read is not used", code=""
+            )
+        return len(found) == 2
 
     def _find_chance(self) -> str:
         """none, listed or sampled."""
