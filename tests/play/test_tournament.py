@@ -38,12 +38,6 @@ def test_three_players_in_three_seats() -> None:
 
 
 def test_points_are_reported_where_a_game_counts_them() -> None:
-    result = play_tournament(AZUL, ["random", "uniform:16", "random"], num_games=6, seed=2)
-    for row in result.standings():
-        own = [game.returns[game.players.index(row.letter)] for game in result.games]
-        assert row.gain is not None and row.gain.unit == "points"
-        assert row.gain.mean == pytest.approx(50 * sum(own) / len(own))
-    assert "points a game" in result.table()
     pair = play_match(make_game("backgammon"), "random", "random", num_games=8, stop_when_sure=False)
     assert pair.gain is not None and pair.gain.mean == pytest.approx(3 * sum(game.gain for game in pair.games) / 8)
     assert "points a game" in pair.table() and pair.to_dict()["gain"]["unit"] == "points"
@@ -73,6 +67,24 @@ def test_equal_players_share() -> None:
     """The same player on all seats: every opening is one game, played three times."""
     result = play_tournament(AZUL, [RandomPlayer(seed=4) for _ in range(3)], num_games=9, seed=1)
     assert all(row.score == pytest.approx(0.5) and row.elo == pytest.approx(0) for row in result.standings())
+
+
+def test_scores_of_azul_are_reported_whatever_its_returns_are() -> None:
+    """Three players have scores, two a lead; both come from the boards at the end."""
+    game = make_game("azul", players=3)
+    result = play_tournament(game, ["uniform:8", "random", "random"], num_games=6, seed=1)
+    for row in result.standings():
+        own = [
+            game.state_from_moves(one.moves).board.players[one.players.index(row.letter)].score for one in result.games
+        ]
+        assert row.gain is not None and row.gain.mean == pytest.approx(sum(own) / len(own))
+    assert "points scored a game" in result.table()
+    pair = play_match(make_game("azul"), "uniform:8", "random", num_games=4, stop_when_sure=False)
+    leads = [one.lead for one in pair.games if one.lead is not None]
+    assert pair.gain is not None and pair.gain.mean == pytest.approx(sum(leads) / 4) and len(leads) == 4
+    first = make_game("azul").state_from_moves(pair.games[0].moves).board.players
+    assert pair.games[0].first == "A" and leads[0] == first[0].score - first[1].score
+    assert "points a game" in pair.table()
 
 
 def test_impossible_tournaments_are_refused() -> None:

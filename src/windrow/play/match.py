@@ -47,12 +47,14 @@ class MatchGame:
     first: who had the first move of the game, "A" or "B".
     score: A's points, 0, 0.5 or 1.
     gain: A's return, from -1 to 1.
+    lead: A's score less B's, in a game with scores (azul); otherwise None.
     """
 
     moves: str
     first: Literal["A", "B"]
     score: float
     gain: float
+    lead: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,11 @@ class MatchResult:
     @property
     def gain(self) -> Gain | None:
         """What A makes a game, in a game with more than wins, draws and losses; otherwise None."""
-        pairs = zip(self.games[::2], self.games[1::2], strict=True)
-        return gain_of(self.game, [(one.gain, other.gain) for one, other in pairs])
+        leads = [game.lead for game in self.games if game.lead is not None]
+        has_leads = 0 < len(leads) == len(self.games)
+        values = leads if has_leads else [game.gain for game in self.games]
+        pairs = list(zip(values[::2], values[1::2], strict=True))
+        return gain_of(self.game, pairs, scored="points" if has_leads else "")
 
     def table(self, max_width: int | None = None) -> str:
         """The result as text. Names that would make a row longer than `max_width` stand above the table."""
@@ -356,7 +361,14 @@ class _Match:
         returns = self._game.returns(seated.state)
         lead = returns[seat_of_a] - returns[1 - seat_of_a]
         score = 1.0 if lead > 0 else 0.0 if lead < 0 else 0.5
-        return MatchGame(self._game.moves_to_text(seated.moves), "B" if seat_of_a else "A", score, returns[seat_of_a])
+        scores = self._game.scores(seated.state)
+        return MatchGame(
+            moves=self._game.moves_to_text(seated.moves),
+            first="B" if seat_of_a else "A",
+            score=score,
+            gain=returns[seat_of_a],
+            lead=None if scores is None else scores[seat_of_a] - scores[1 - seat_of_a],
+        )
 
     def _count(self) -> None:
         """Count the pairs that are complete, in order, until one ends the match."""

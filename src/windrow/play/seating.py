@@ -102,7 +102,7 @@ class Gain:
     mean: in points where the game counts points, else in the returns of the game.
     error: half the width of its 95 % interval; None if all openings gave the same, or there was only one: nothing says
         then how far the mean may be off.
-    unit: "points", or "" for returns.
+    unit: "points", "points scored" where a game has scores that are not won from others, or "" for returns.
     """
 
     mean: float
@@ -116,21 +116,22 @@ class Gain:
         return f"{self.mean:+.3f} ± {self.error:.3f} {unit} a game (95 %)"
 
 
-def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]]) -> Gain | None:
+def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]], *, scored: str = "") -> Gain | None:
     """What a player makes a game; None where its returns are all wins, draws and losses, which say no more.
 
     Args:
         game: what was played.
         rounds: the player's returns, the games of each opening together: only openings are independent.
+        scored: the unit, if `rounds` are not returns but scores, or leads in the score.
     """
-    if not rounds or all(value in (-1.0, 0.0, 1.0) for games in rounds for value in games):
+    if not rounds or (not scored and all(value in (-1.0, 0.0, 1.0) for games in rounds for value in games)):
         return None
-    scale = game.points or 1.0
+    scale = 1.0 if scored else game.points or 1.0
     means = [scale * sum(games) / len(games) for games in rounds]
     mean = sum(means) / len(means)
     spread = sum((value - mean) ** 2 for value in means) / max(len(means) - 1, 1)
     error = 1.959964 * math.sqrt(spread / len(means)) if max(means) - min(means) > 1e-9 else None
-    return Gain(mean, error, "points" if game.points else "")
+    return Gain(mean, error, scored or ("points" if game.points else ""))
 
 
 def lettered(header: str, rows: Sequence[tuple[str, str, str]], max_width: int | None) -> list[str]:

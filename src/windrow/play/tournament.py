@@ -31,12 +31,14 @@ class TournamentGame:
     opening: number of the opening; the games of one opening have the same dice.
     players: the letter of the player in each seat.
     returns: what the game gave each seat.
+    scores: what each seat scored, in a game with scores (azul); otherwise None.
     """
 
     moves: str
     opening: int
     players: tuple[str, ...]
     returns: tuple[float, ...]
+    scores: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class Standing:
     score: share of the players sitting with it whom it finished ahead of, those level with it counting half.
     elo: rating on a scale where A has 0; see `windrow.play.ratings`.
     elo_error: half the width of the 95 % confidence interval of the lead over A.
-    gain: what it makes a game, in a game with more than wins, draws and losses.
+    gain: what it makes a game, in a game with more than wins, draws and losses; the score in a game with scores.
     """
 
     letter: str
@@ -88,13 +90,14 @@ class TournamentResult:
         wins = score = 0.0
         rounds: dict[int, list[float]] = {}
         for game in own:
-            mine = game.returns[game.players.index(letter)]
+            seat = game.players.index(letter)
+            mine = game.returns[seat]
             best = max(game.returns)
             wins += (mine == best) / game.returns.count(best)
             # Its own seat is level with itself.
             beaten = sum((mine > other) + (mine == other) / 2 for other in game.returns) - 0.5
             score += beaten / (len(game.returns) - 1)
-            rounds.setdefault(game.opening, []).append(mine)
+            rounds.setdefault(game.opening, []).append(mine if game.scores is None else game.scores[seat])
         return Standing(
             letter=letter,
             name=name,
@@ -103,8 +106,12 @@ class TournamentResult:
             score=score / max(len(own), 1),
             elo=self.ratings.elo.get(letter, 0.0),
             elo_error=self.ratings.error(letter) if letter in self.ratings else 0.0,
-            gain=gain_of(self.game, [*rounds.values()]),
+            gain=gain_of(self.game, [*rounds.values()], scored="points scored" if self._has_scores else ""),
         )
+
+    @property
+    def _has_scores(self) -> bool:
+        return all(game.scores is not None for game in self.games)
 
     def table(self, max_width: int | None = None) -> str:
         """The result as text. Names that would make a row longer than `max_width` stand above the table."""
@@ -116,7 +123,8 @@ class TournamentResult:
             elo = f"{row.elo:+.0f} ± {row.elo_error:.0f}" if row.letter != self.ratings.anchor else "0"
             text = f"  {row.num_games:>5}  {row.wins:>6.1f}  {row.score:>6.1%}  {elo:>12}"
             if row.gain is not None:
-                text += f"   {row.gain.mean:+.3f}" + ("" if row.gain.error is None else f" ± {row.gain.error:.3f}")
+                mean = f"{row.gain.mean:.3f}" if self._has_scores else f"{row.gain.mean:+.3f}"
+                text += f"   {mean}" + ("" if row.gain.error is None else f" ± {row.gain.error:.3f}")
             cells.append((row.letter, row.name, text))
         header = "  games    wins   score   Elo (A = 0)" + f"   {unit} a game" * has_gain
         lines = lettered(header, cells, max_width)
@@ -232,7 +240,14 @@ def _play(
 
 def _record(game: CoreGame, seated: SeatedGame) -> TournamentGame:
     letters = tuple(_LETTERS[player] for player in seated.players)
-    return TournamentGame(game.moves_to_text(seated.moves), seated.opening, letters, tuple(game.returns(seated.state)))
+    scores = game.scores(seated.state)
+    return TournamentGame(
+        moves=game.moves_to_text(seated.moves),
+        opening=seated.opening,
+        players=letters,
+        returns=tuple(game.returns(seated.state)),
+        scores=None if scores is None else tuple(scores),
+    )
 
 
 def _sum_up(game: CoreGame, names: tuple[str, ...], played: list[TournamentGame], seed: int) -> TournamentResult:
