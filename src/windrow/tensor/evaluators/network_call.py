@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -14,6 +14,7 @@ from windrow.games.core_game import CoreGame
 from windrow.games.protocol import Shape
 from windrow.tensor.device import find_device
 from windrow.tensor.evaluators.autotuning import tuned_on_the_device
+from windrow.tensor.game import TensorGame
 
 _WARM_UPS = 3
 _CALLS_AT_A_TIME = 16
@@ -43,7 +44,7 @@ class DeviceNetwork(TorchEvaluator):
     def rate(self, game: CoreGame, rows: int, *, seconds: float) -> float:
         """Positions per second in calls of so many rows, measured for so many seconds."""
         if rows not in self._calls:
-            self._calls[rows] = _prepare_call(self.module, game.observation, rows, self.device)
+            self._calls[rows] = prepare_network_call(self.module, game, rows, self.device)
         ask, is_gpu = self._calls[rows], self.device.type == "cuda"
         ask()
         count, start = 0, perf_counter()
@@ -57,12 +58,14 @@ class DeviceNetwork(TorchEvaluator):
 
 
 @torch.no_grad()
-def _prepare_call(network: Any, observation: Any, batch: int, device: torch.device) -> Callable[[], None]:
+def prepare_network_call(
+    network: Any, game: CoreGame | TensorGame, batch: int, device: torch.device
+) -> Callable[[], None]:
     """One evaluation of `batch` random observations, ready to be repeated; on a GPU it is a CUDA graph, not waited for.
 
     Args:
         network: as it is given to `TensorSearch`, compiled or not.
-        observation: the shape of the game's observation, or of each by name.
+        game: whose observations.
         batch: rows of a call.
         device: where.
     """
@@ -74,13 +77,13 @@ def _prepare_call(network: Any, observation: Any, batch: int, device: torch.devi
         boards = torch.randint(0, 2, (batch, *shape), generator=generator).to(device, dtype)
         return boards.contiguous(memory_format=torch.channels_last) if boards.dim() == 4 else boards
 
-    if isinstance(observation, Mapping):
-        named = {name: draw(shape) for name, shape in cast("Mapping[str, Shape]", observation).items()}
+    if isinstance(game.observation, Mapping):
+        named = {name: draw(shape) for name, shape in game.observation.items()}
 
         def call() -> Any:
             return network(**named)
     else:
-        rows = draw(observation)
+        rows = draw(game.observation)
 
         def call() -> Any:
             return network(rows)
