@@ -82,6 +82,44 @@ def test_a_run_learns_and_goes_on(cluster: None, tmp_path: Path, num_actors: int
     assert len(set(numbers)) == len(numbers) == again.counters.games
 
 
+OWN_NETWORK = """
+import torch
+from own_layers import head
+
+class Net(torch.nn.Module):
+    def __init__(self, observation, num_actions, width=8):
+        super().__init__()
+        self.body = torch.nn.Linear(observation[0], width)
+        self.policy, self.value = head(width, num_actions), head(width, 1)
+
+    def forward(self, rows):
+        rows = torch.relu(self.body(rows))
+        return self.policy(rows), torch.tanh(self.value(rows))
+"""
+OWN_LAYERS = "import torch\n\ndef head(width, size):\n    return torch.nn.Linear(width, size)\n"
+
+
+@pytest.mark.parametrize("num_actors", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_files_that_workers_do_not_find_are_sent(cluster: None, tmp_path: Path, num_actors: int) -> None:
+    """A network with a module beside it and a game, in a folder that is on no worker's path."""
+    (tmp_path / "own_network.py").write_text(OWN_NETWORK)
+    (tmp_path / "own_layers.py").write_text(OWN_LAYERS)
+    (tmp_path / "own_sticks.py").write_text((Path(__file__).parents[1] / "games" / "sticks.py").read_text())
+    changes = {"num_iterations": 2, "network": f"{tmp_path}/own_network.py:Net", "strength.share": 0}
+    settings = {**SETTINGS, "game": f"{tmp_path}/own_sticks.py:Sticks", "network": {}}
+    config = TrainConfig.from_dict(merge(settings, {**changes, "search.engine.num_actors": num_actors}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])
+        for name in ("own_network", "own_layers", "own_sticks"):
+            patch.delitem(sys.modules, name, raising=False)
+        run = TrainingRun.create(tmp_path / "run", config)
+        assert len(list(run.iterations())) == 2
+        run.close()
+        for name in ("own_network", "own_layers", "own_sticks"):
+            del sys.modules[name]
+    assert run.counters.games >= 80
+
+
 # --- The command ----------------------------------------------------------------------------------------------------
 
 

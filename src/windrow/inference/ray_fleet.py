@@ -19,6 +19,7 @@ from windrow.games.byte_game import ByteGame
 from windrow.games.python_game import as_core_game
 from windrow.inference.policy import BatchingPolicy
 from windrow.inference.ray_actor import Greeting, InferenceActor
+from windrow.inference.ray_cargo import Cargo
 from windrow.inference.ray_client import FleetFacts, RayEvaluator
 from windrow.inference.ray_cluster import load_ray
 from windrow.inference.ray_stats import ActorStats
@@ -41,7 +42,7 @@ class InferenceFleet:
     Args:
         game: whose positions are evaluated.
         make_evaluators: makes the evaluator, on the actor; or several such functions by the names of their models.
-            They are pickled by value (cloudpickle).
+            They are pickled by value (cloudpickle), and a class of a single file is sent with that file.
         num_actors: how many.
         num_gpus: GPUs of each; a fraction lets several share one.
         num_cpus: CPU cores that Ray sets aside for each.
@@ -87,7 +88,7 @@ class InferenceFleet:
         self._is_closed = False
         self._owner = os.getpid()
         try:
-            cargo: bytes = ray.cloudpickle.dumps((game, by_name))
+            cargo: bytes = ray.cloudpickle.dumps(Cargo((game, by_name)))
         except Exception as error:
             raise ConfigError(
                 f"the game and what makes its evaluators go to the actors, but pickling them raised "

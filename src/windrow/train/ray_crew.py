@@ -19,6 +19,7 @@ from windrow.engines import Ray
 from windrow.errors import ConfigError, SearchError
 from windrow.games.core_game import CoreGame
 from windrow.inference.policy import BatchingPolicy
+from windrow.inference.ray_cargo import Cargo
 from windrow.inference.ray_client import RayEvaluator
 from windrow.inference.ray_cluster import Cluster, connect, load_ray
 from windrow.inference.ray_fleet import InferenceFleet
@@ -131,7 +132,7 @@ class RayCrew:
     def prepare(self, setup: WorkerSetup) -> None:
         """Say what all workers are made with."""
         try:
-            self._setup = self._ray.put(setup)  # once, not once per worker
+            self._setup = self._ray.put(Cargo(setup))  # once, not once per worker
         except Exception as error:
             raise ConfigError(
                 f"{setup.game!r} or its evaluator cannot be sent to other machines: pickling raised "
