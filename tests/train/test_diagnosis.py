@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,52 @@ def test_an_observation_that_is_right_for_one_player(tmp_path: Path):
 
 def test_all_games_are_won_by_one_player(tmp_path: Path):
     assert "one_result" in hex_run(tmp_path, "FirstWins", num_iterations=4)
+
+
+def test_all_games_of_three_are_won_by_the_last_player(tmp_path: Path):
+    name = f"{FAULTY}:LastWins"
+    folder = long_run(tmp_path, game=name, num_iterations=4, search={"num_simulations": 8}, replay={})
+    finding = next(one for one in diagnose_run(folder, game=make_game(name)) if one.name == "one_result")
+    assert "100.0% of the newest are won by player 2" in finding.evidence
+    assert "one_result" in {finding.name for finding in read_findings(folder)}
+
+
+OWN_NETWORK = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, observation, num_actions, width=16):
+        super().__init__()
+        size = observation[0] * observation[1] * observation[2]
+        self.body = torch.nn.Linear(size, width)
+        self.policy, self.value = torch.nn.Linear(width, num_actions), torch.nn.Linear(width, 1)
+
+    def forward(self, boards):
+        features = torch.relu(self.body(boards.flatten(1)))
+        return self.policy(features), torch.tanh(self.value(features))
+"""
+
+
+def test_a_network_of_ones_own_is_examined_if_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the run has said while it went on, `windrow doctor` says too; without the name it says what it left out."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "doctored_network.py").write_text(OWN_NETWORK)
+    network, game = f"{tmp_path}/doctored_network.py:Net", f"{FAULTY}:OneSided"
+    settings = {"game": game, "game_options": {"size": 4}, "num_iterations": 12, "search": {"num_simulations": 16}}
+    folder = long_run(tmp_path, **settings, network=network)
+    live = {finding.name for finding in read_findings(folder)}
+    assert "one_sided_value" in live
+
+    monkeypatch.delitem(sys.modules, "doctored_network")
+    command = ["doctor", str(folder), "--json", "--game"]
+    left_out = json.loads(CliRunner().invoke(app, [*command, f"{game}:size=4"]).stdout)
+    assert "one_sided_value" not in {finding["name"] for finding in left_out["findings"]}
+    assert f"--network {network}" in left_out["not_examined"][0] and "doctored_network" not in sys.modules
+    named = json.loads(CliRunner().invoke(app, [*command, f"{game}:size=4", "--network", network]).stdout)
+    assert {finding["name"] for finding in named["findings"]} >= live and named["not_examined"] == []
+    assert {finding.name for finding in diagnose_run(folder, game=make_game(game, size=4), network=network)} >= live
+    unnamed = CliRunner().invoke(app, ["doctor", str(folder)])
+    assert "The values were not examined" in unnamed.stdout and "--game" in unnamed.stdout
 
 
 @pytest.mark.slow

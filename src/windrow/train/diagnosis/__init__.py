@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.games.core_game import CoreGame
-from windrow.nets.config import KINDS
+from windrow.nets.config import KINDS, spell_network
 from windrow.train.config import TrainConfig, game_of_run
 from windrow.train.diagnosis import games, learning
 from windrow.train.diagnosis.evidence import Evidence, newest_games
@@ -27,7 +27,18 @@ from windrow.train.diagnosis.finding import FINDINGS, Finding, read_findings, wr
 from windrow.train.diagnosis.value import value_by_mover
 from windrow.train.metrics import read_metrics
 
-__all__ = ["CHECKS", "FINDINGS", "Diagnosis", "Evidence", "Finding", "diagnose", "diagnose_run", "read_findings"]
+__all__ = [
+    "CHECKS",
+    "FINDINGS",
+    "Diagnosis",
+    "Evidence",
+    "Examination",
+    "Finding",
+    "diagnose",
+    "diagnose_run",
+    "examine_run",
+    "read_findings",
+]
 
 CHECKS: tuple[Callable[[Evidence], Finding | None], ...] = (
     *(learning.no_steps, learning.diverged, learning.flat_loss, learning.idle_search, learning.collapsed_policy),
@@ -47,35 +58,63 @@ def diagnose(run: Evidence) -> list[Finding]:
     return [replace(found, iteration=iteration) for check in CHECKS if (found := check(run)) is not None]
 
 
-def diagnose_run(folder: str | Path, *, game: CoreGame | None = None) -> list[Finding]:
-    """What is wrong with the run in `folder`, as far as it has come.
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What an examination of a run's folder came to."""
+
+    findings: list[Finding]
+    """What is wrong, the most urgent first."""
+    not_examined: list[str]
+    """What was left out, each with the reason and what to do about it, in a sentence."""
+
+
+def diagnose_run(folder: str | Path, *, game: CoreGame | None = None, network: object = None) -> list[Finding]:
+    """What is wrong with the run in `folder`, as far as it has come: the findings of `examine_run`."""
+    return examine_run(folder, game=game, network=network).findings
+
+
+def examine_run(folder: str | Path, *, game: CoreGame | None = None, network: object = None) -> Examination:
+    """Look for faults in the run in `folder`, as far as it has come.
 
     Args:
         folder: the run's.
         game: what is played; needed for a game that does not come with windrow, whose positions are otherwise left out.
+        network: the class of the run's network, or where that is, such as "mynet.py:Net"; needed for one that does not
+            come with windrow, whose values are otherwise left out. Several may be given.
 
     Raises:
         ConfigError: the folder holds no run.
-        CheckpointError: its metrics or games cannot be read.
+        CheckpointError: its metrics, games or network cannot be read, or `network` names another one.
     """
     folder = Path(folder)
     path = folder / "config.json"
     if not path.exists():
         raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
-    config = TrainConfig.read(path)
+    config, left_out = TrainConfig.read(path), list[str]()
     try:
         game = game_of_run(folder, config.game, config.game_options, game)
     except GameError:
         if game is not None:
             raise
-    net = None
-    if game is not None:
+    records, net = newest_games(folder), None
+    if not records:
+        left_out.append("The games and values were not examined: the run has kept no games.")
+    elif game is None:
+        left_out.append(
+            f"The values were not examined: {config.game:.100} does not come with windrow, and no code that a file "
+            f"names is imported. Name the game: --game {config.game:.100}"
+        )
+    elif config.network.kind not in KINDS and network is None:
+        left_out.append(
+            f"The values were not examined: the network {config.network.kind:.100} does not come with windrow, and no "
+            f"code that a file names is imported. Name the network: --network {spell_network(config.network):.200}"
+        )
+    else:
         from windrow.train.checkpoint import latest_checkpoint, load_model
 
-        # A network of the user's own is not made: no code that a run's files name is imported.
-        if config.network.kind in KINDS and (checkpoint := latest_checkpoint(folder)) is not None:
-            net = load_model(checkpoint, game=game).net
-    return diagnose(Evidence(config, read_metrics(folder), True, newest_games(folder), game, net))
+        if (checkpoint := latest_checkpoint(folder)) is not None:
+            net = load_model(checkpoint, game=game, network=network).net
+    return Examination(diagnose(Evidence(config, read_metrics(folder), True, records, game, net)), left_out)
 
 
 class Diagnosis:

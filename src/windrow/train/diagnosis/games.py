@@ -82,22 +82,42 @@ def no_exploration(run: Evidence) -> Finding | None:
 
 def one_result(run: Evidence) -> Finding | None:
     """All games end alike, so that the value has nothing to learn."""
-    seen = run.mean("first_player_wins", "draws", over="games", amount=_MIN_RESULTS)
-    num_players = len(run.games[0].returns) if run.games else run.game.num_players if run.game is not None else 2
-    if seen is None or num_players == 1:
+    shares = _results(run)
+    if not shares:
         return None
-    shares = {"are won by player 0": seen["first_player_wins"], "are drawn": seen["draws"]}
-    if num_players == 2:
-        shares["are won by player 1"] = 1.0 - sum(shares.values())
     what, share = max(shares.items(), key=lambda item: item[1])
     if share < _ONE_SIDED:
         return None
     return Finding(
         "one_result",
         f"All games end alike: {share:.1%} of the newest {what}.",
-        f"Check returns() of the game. If they are right, {_more_openings(run)}, so that both results occur; or the "
+        f"Check returns() of the game. If they are right, {_more_openings(run)}, so that other results occur; or the "
         "game is mastered.",
     )
+
+
+def _results(run: Evidence) -> dict[str, float]:
+    """Shares of the games by who won them, in words; empty if too few are known."""
+    if len(run.games) >= _MIN_RESULTS:
+        if len(run.games[0].returns) == 1:
+            return {}
+        counts = Counter(_winners(record) for record in run.games)
+        return {what: count / len(run.games) for what, count in counts.items()}
+    # Without records, as on a device, only two-player games with one winner are counted in full.
+    seen = run.mean("first_player_wins", "draws", over="games", amount=_MIN_RESULTS)
+    if seen is None or (run.game is not None and (run.game.num_players != 2 or run.game.num_values != 1)):
+        return {}
+    first, drawn = seen["first_player_wins"], seen["draws"]
+    return {"are won by player 0": first, "are drawn": drawn, "are won by player 1": 1.0 - first - drawn}
+
+
+def _winners(record: GameRecord) -> str:
+    """Who has the highest return of a game, in words."""
+    best = np.flatnonzero(record.returns == record.returns.max())
+    if len(best) == len(record.returns):
+        return "are drawn"
+    seats = " and ".join(map(str, best))
+    return f"are won by player{'s' if len(best) > 1 else ''} {seats}"
 
 
 def cut_games(run: Evidence) -> Finding | None:
