@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_cases import run, run_json
 
 import windrow
+from windrow.evaluators import load
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -105,3 +107,34 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(trained: Path, tmp_p
     code, out, err = run("match", f"{model}:policy,backend=torch", "random", "--games", "2")
     assert (code, out) == (1, "")
     assert err.startswith("error: ") and "model.safetensors" in err
+
+
+# --- Threads -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "search connect4 -e RUN --sims 4 --threads 3",
+        "search connect4 -e RUN --sims 4 --engine sequential --threads 3",
+        "match connect4 RUN:sims=2 random --games 2 --no-stop --threads 3",
+        "match connect4 RUN:sims=2,threads=3 random --games 2 --no-stop --threads 1",
+        "match connect4 RUN:sims=2 random uniform:2 --games 6 --threads 3",
+        "evaluate RUN --sims 2 --no-solver --opponent random --games 2 --threads 3",
+        "selfplay connect4 -e RUN --sims 2 --games 1 --slots 1 --threads 3",
+        "profile connect4 -e RUN --sims 2 --trees 2 --threads 3",
+        "protocol analysis connect4 --checkpoint RUN --threads 3",
+        "play connect4 RUN:sims=2 --threads 3",
+    ],
+)
+def test_threads_are_those_of_the_network(command: str, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `--threads` says reaches the network; what a player's own settings say comes first."""
+    asked: list[int | None] = []
+
+    def note(*args: Any, num_threads: int | None = None, **options: Any) -> Any:
+        asked.append(num_threads)
+        return load(*args, num_threads=num_threads, **{**options, "backend": "torch"})
+
+    monkeypatch.setattr("windrow.evaluators.loading.load", note)
+    code, _, err = run(*command.replace("RUN", str(trained)).split(), stdin="")
+    assert (code, asked) == (0, [3]), err

@@ -12,6 +12,7 @@ from windrow.cli.options import (
     NetworkOption,
     SeedOption,
     SetOption,
+    ThreadsOption,
     complete_player,
     examples,
     read_settings,
@@ -56,6 +57,7 @@ def evaluate(
     network: NetworkOption = None,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (100).", min=0)] = None,
     backend: Annotated[str | None, typer.Option("--backend", help="What runs the network (auto).")] = None,
+    threads: ThreadsOption = None,
     opponent: Annotated[
         str, typer.Option("--opponent", help="Whom to play against.", autocompletion=complete_player)
     ] = "rollout:400",
@@ -78,7 +80,7 @@ def evaluate(
     rules = game_of(checkpoint, game)
     flags = read_settings(settings, SearchConfig, num_simulations=sims, backend=backend)
     spec = _with_settings(checkpoint, flags)
-    player = make_player(rules, spec, seed=2 * seed, network=network)
+    player = make_player(rules, spec, seed=2 * seed, network=network, num_threads=threads)
     document: dict[str, Any] = {"player": spec, "game": rules.name, "game_options": dict(rules.options)}
     try:
         if has_solver and (solved := solver_metric(rules, player)) is not None:
@@ -88,7 +90,9 @@ def evaluate(
                     f"Moves of {player.name} that keep the theoretical result:\n{solved.table()}\n", markup=False
                 )
         if has_match:
-            result = match_against(rules, player, opponent, games=games, seed=seed, network=network)
+            result = match_against(
+                rules, player, opponent, games=games, seed=seed, network=network, num_threads=threads
+            )
             document["match"] = result.to_dict()
             if not as_json:
                 console = stdout()
@@ -121,10 +125,17 @@ def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
 
 
 def match_against(
-    game: CoreGame, player: Player, opponent: str, *, games: int, seed: int, network: list[str] | None = None
+    game: CoreGame,
+    player: Player,
+    opponent: str,
+    *,
+    games: int,
+    seed: int,
+    network: list[str] | None = None,
+    num_threads: int | None = None,
 ) -> MatchResult:
     """A match of a fixed number of games."""
-    other = make_player(game, opponent, seed=2 * seed + 1, network=network)
+    other = make_player(game, opponent, seed=2 * seed + 1, network=network, num_threads=num_threads)
     try:
         with progress_bar(f"against {opponent}", games) as bar:
 

@@ -41,6 +41,7 @@ def make_evaluator(
     has_new_network: bool = False,
     engine: str = AUTO,
     network: Sequence[str] | None = None,
+    num_threads: int | None = None,
 ) -> NamedEvaluator:
     """The evaluator that `text` names.
 
@@ -56,6 +57,7 @@ def make_evaluator(
             welcome: `resnet:64x5`, `mlp:width=64`.
         engine: what will call it; one with its trees on a device takes a module, not a backend.
         network: what `--network` names: the classes of checkpoints' networks.
+        num_threads: threads of a network on the CPU; None: all cores.
     """
     spec = parse_spec(text)
     if spec.name == "uniform" and not spec.words and not spec.settings:
@@ -78,7 +80,7 @@ def make_evaluator(
     from windrow.evaluators.loading import load
 
     trusts = spec.settings.get("trust_code") is True
-    evaluator = load(found, game=game, backend=backend, batch=batch, trust_code=trusts)
+    evaluator = load(found, game=game, backend=backend, batch=batch, trust_code=trusts, num_threads=num_threads)
     return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, NetworkOption, SeedOption, complete_player, examples
+from windrow.cli.options import JsonOption, NetworkOption, SeedOption, ThreadsOption, complete_player, examples
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
@@ -45,6 +45,7 @@ def match(
         ),
     ],
     network: NetworkOption = None,
+    threads: ThreadsOption = None,
     games: Annotated[int, typer.Option("--games", "-g", help="Games at most; two players play pairs.", min=2)] = 400,
     opening: Annotated[
         int | None,
@@ -86,6 +87,7 @@ def match(
             concurrent=concurrent,
             as_json=as_json,
             network=network,
+            num_threads=threads,
         )
         return
     a, b = players
@@ -116,6 +118,7 @@ def match(
                 max_concurrent=concurrent + concurrent % 2,
                 on_progress=on_progress,
                 network=network,
+                num_threads=threads,
             )
     except KeyboardInterrupt:
         if latest:
@@ -171,6 +174,7 @@ def _tournament(
     concurrent: int,
     as_json: bool,
     network: list[str] | None,
+    num_threads: int | None,
 ) -> None:
     latest: list[TournamentResult] = []
 
@@ -198,6 +202,7 @@ def _tournament(
                 max_concurrent=concurrent,
                 on_progress=on_progress,
                 network=network,
+                num_threads=num_threads,
             )
             latest[:] = [result]
     except KeyboardInterrupt:

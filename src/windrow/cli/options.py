@@ -11,7 +11,7 @@ import typer
 from windrow.cli.output import reserve_stdout
 from windrow.config import SearchConfig
 from windrow.engine_registry import engine_names
-from windrow.engines import option_names
+from windrow.engines import EngineOptions, option_names
 from windrow.errors import UnknownKeyError
 from windrow.games.registry import game_names
 from windrow.play.players import PLAYER_KINDS
@@ -130,7 +130,10 @@ MaxBatchOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-batch", help="Most rows in one network call.", rich_help_panel="Search")
 ]
 ThreadsOption: TypeAlias = Annotated[
-    int | None, typer.Option("--threads", help="Threads that grow trees.", rich_help_panel="Search")
+    int | None,
+    typer.Option(
+        "--threads", help="Threads of the network and of the trees; all cores.", min=1, rich_help_panel="Search"
+    ),
 ]
 WorkersOption: TypeAlias = Annotated[
     int | None,
@@ -224,9 +227,21 @@ def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags
     return {**settings, **{key: value for key, value in flags.items() if value is not None}}
 
 
-def search_config(pairs: Iterable[str] | None, defaults: SearchConfig | None = None, **flags: Any) -> SearchConfig:
-    """A search config from `--set` and flags; what neither says is the default."""
-    return (defaults or SearchConfig()).with_settings(read_settings(pairs, SearchConfig, **flags))
+def search_config(
+    pairs: Iterable[str] | None,
+    defaults: SearchConfig | None = None,
+    *,
+    num_threads: int | None = None,
+    **flags: Any,
+) -> SearchConfig:
+    """A search config from `--set` and flags; what neither says is the default.
+
+    `num_threads` is for the trees, if the engine grows them on threads: others leave `--threads` to the network.
+    """
+    config = (defaults or SearchConfig()).with_settings(read_settings(pairs, SearchConfig, **flags))
+    if num_threads is None or "num_threads" not in config.options_for(EngineOptions).setting_names():
+        return config
+    return config.with_settings({"num_threads": num_threads})
 
 
 def with_file(path: Path | None, defaults: SearchConfig) -> SearchConfig:

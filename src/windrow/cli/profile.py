@@ -108,6 +108,7 @@ def profile(
             has_new_network=True,
             engine=config.engine_name,
             network=network,
+            num_threads=threads,
         )
     with stderr().status("searching"):
         states = different_positions(rules, trees, seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from windrow.cli.options import (
     SeedOption,
     SetOption,
     SimsOption,
+    ThreadsOption,
     complete_evaluator,
     examples,
     search_config,
@@ -81,6 +82,7 @@ def gomocup(
     evaluator: EvaluatorOption = "rollout",
     checkpoint: CheckpointOption = None,
     network: NetworkOption = None,
+    threads: ThreadsOption = None,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
     backend: BackendOption = "auto",
@@ -106,7 +108,9 @@ def gomocup(
 
     def make(game: CoreGame) -> object:
         batch = leaves or 16
-        return make_evaluator(game, name, seed=seed, backend=backend, batch=batch, network=network).evaluator
+        return make_evaluator(
+            game, name, seed=seed, backend=backend, batch=batch, network=network, num_threads=threads
+        ).evaluator
 
     about = {"rollout": "random games, without a network", "uniform": "the rules alone, without a network"}
     words = about.get(name.partition(":")[0], f"the network of {name}")
@@ -121,6 +125,7 @@ def analysis(
     evaluator: EvaluatorOption = "rollout",
     checkpoint: CheckpointOption = None,
     network: NetworkOption = None,
+    threads: ThreadsOption = None,
     sims: SimsOption = None,
     trees: Annotated[
         int, typer.Option("--trees", help="Positions searched at once; each has an equal share of the memory.", min=1)
@@ -142,7 +147,13 @@ def analysis(
     from windrow.protocols.analysis import AnalysisServer
 
     rules = parse_game(game)
-    flags = {"num_simulations": sims, "c_puct": c_puct, "leaves_per_tree": leaves, "max_batch": max_batch, "seed": seed}
+    flags: dict[str, Any] = {
+        "num_simulations": sims,
+        "c_puct": c_puct,
+        "leaves_per_tree": leaves,
+        "max_batch": max_batch,
+        "seed": seed,
+    }
     config = search_config(settings, SearchConfig(), **flags)
     chosen = make_evaluator(
         rules,
@@ -152,6 +163,7 @@ def analysis(
         batch=trees * (leaves or 4),
         has_new_network=True,
         network=network,
+        num_threads=threads,
     )
     if chosen.is_network:  # others cost less than a look into the cache
         config = search_config(settings, SearchConfig(cache_memory=_CACHE_MEMORY), **flags)

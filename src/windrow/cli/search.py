@@ -128,7 +128,14 @@ def search(
     else:
         batch = config.leaves_per_tree or 8
         chosen = make_evaluator(
-            rules, evaluator, seed=seed, backend=backend, batch=batch, engine=config.engine_name, network=network
+            rules,
+            evaluator,
+            seed=seed,
+            backend=backend,
+            batch=batch,
+            engine=config.engine_name,
+            network=network,
+            num_threads=threads,
         )
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:

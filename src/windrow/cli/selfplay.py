@@ -17,11 +17,13 @@ from windrow.cli.options import (
     NetworkEvaluatorOption,
     NetworkOption,
     SeedOption,
+    ThreadsOption,
     WorkersOption,
     engine_option,
     examples,
     file_settings,
     read_settings,
+    search_config,
 )
 from windrow.cli.output import counted, print_facts, print_json, progress_bar
 from windrow.cli.ray_options import ActorsOption, AddressOption
@@ -50,6 +52,7 @@ def selfplay(
     game: GameArgument = "connect4",
     evaluator: NetworkEvaluatorOption = "resnet",
     network: NetworkOption = None,
+    threads: ThreadsOption = None,
     games: Annotated[int, typer.Option("--games", "-g", help="Games to play.", min=1)] = 100,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (64).", min=1)] = None,
     slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
@@ -95,10 +98,20 @@ def selfplay(
     given = {**of_file[0], **of_file[1], **given}
     play_config = SelfPlayConfig(**{key: given.pop(key) for key in SelfPlayConfig.setting_names() if key in given})
     noise = {"gumbel_scale": 1.0} if given.get("root") == "gumbel" else {"dirichlet_fraction": 0.25}
-    search = SearchConfig(num_simulations=64).with_settings({**noise, **given})
+    defaults = SearchConfig(num_simulations=64).with_settings({**noise, **given})
+    search = search_config(None, defaults, num_threads=threads)
     make = _make_portable if engine_class(search).capabilities.evaluator == "actors" else make_evaluator
     slots_used = play_config.num_slots
-    named = make(rules, evaluator, seed=seed, backend=backend, batch=slots_used, has_new_network=True, network=network)
+    named = make(
+        rules,
+        evaluator,
+        seed=seed,
+        backend=backend,
+        batch=slots_used,
+        has_new_network=True,
+        network=network,
+        num_threads=threads,
+    )
     player = SelfPlay(rules, named.evaluator, search, play_config)
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
@@ -131,7 +144,9 @@ def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **opt
     from windrow.train.ray_network import PortableNetwork
 
     net = folded_network(game, text, network=options["network"])
-    evaluator = PortableNetwork(net, game=game, backend=backend, batch=batch, max_update_s=None)
+    evaluator = PortableNetwork(
+        net, game=game, backend=backend, batch=batch, max_update_s=None, num_threads=options["num_threads"]
+    )
     return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
 
 

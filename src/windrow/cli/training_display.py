@@ -39,9 +39,15 @@ class TrainingDisplay:
     """Progress of a run on stderr; where that is no terminal, only the lines."""
 
     def __init__(
-        self, run: Any, header: Sequence[str] = (), *, is_quiet: bool = False, is_verbose: bool = False
+        self,
+        run: Any,
+        header: Sequence[str] = (),
+        *,
+        is_quiet: bool = False,
+        is_verbose: bool = False,
+        is_saved: bool = True,
     ) -> None:
-        self._run, self._header, self._is_verbose = run, header, is_verbose
+        self._run, self._header, self._is_verbose, self._is_saved = run, header, is_verbose, is_saved
         self._console = stderr()
         self._is_quiet = is_quiet
         self._num_lines = 0
@@ -66,12 +72,12 @@ class TrainingDisplay:
         if not self._is_quiet:
             config, counters = self._run.config, self._run.counters
             first, last = simulation_range(config)
-            budget = f"{first} to {last}" if first < last else f"{last}"
-            self._console.print(
-                f"{self._run.game.name}: {config.network.in_words()} on {self._run.strategy.backend}, "
-                f"{budget} simulation{'' if budget == '1' else 's'}, run {self._run.folder}",
-                markup=False,
-            )
+            budget = f"{first} to {last} simulations" if first < last else counted(last, "simulation")
+            what = f"{self._run.game.name}: {config.network.in_words()} on {self._run.strategy.backend}"
+            where = f"run {self._run.folder}" if self._is_saved else "not saved"
+            whole = f"{what}, {budget}, {where}"
+            fits = self._is_verbose or len(whole) <= self._console.width
+            self._console.print(whole if fits else f"{what}, {where}", markup=False)
             if counters.iteration:
                 self._console.print(f"goes on after iteration {counters.iteration}, {counted(counters.games, 'game')}")
             for line in self._header:
@@ -185,7 +191,7 @@ def _bottleneck(expected: Forecast, measured: Measurement) -> tuple[str, str]:
     """What takes the most time, and what to do about it."""
     ratio, share = expected.learning_ratio, expected.rules_share
     if ratio > _LEARNER_BOUND:
-        return f"learning takes {ratio:.1f} times as long as self-play", "; fewer --set samples_per_position"
+        return f"learning takes {ratio:.1f} times as long as self-play", "; lower samples_per_position"
     if share < 0.5:
         return f"the network takes {1 - share:.0%} of self-play", ": a smaller one is faster"
     if measured.is_python:

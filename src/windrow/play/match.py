@@ -198,6 +198,7 @@ def play_match(
     max_concurrent: int = 128,
     on_progress: Callable[[MatchProgress], None] | None = None,
     network: object = None,
+    num_threads: int | None = None,
 ) -> MatchResult:
     """Let two players play each other.
 
@@ -221,6 +222,7 @@ def play_match(
         max_concurrent: games that run at once; even.
         on_progress: called whenever a game is over.
         network: networks of your own that players given as specs may need, as for `make_player`.
+        num_threads: threads of players given as specs, as for `make_player`.
     """
     for name, value in (("num_games", num_games), ("max_concurrent", max_concurrent)):
         if isinstance(value, bool) or value < 2 or value % 2:
@@ -234,9 +236,9 @@ def play_match(
     made: list[Player] = []
     try:
         for player, own_seed in ((a, 2 * seed), (b, 2 * seed + 1)):
-            made.append(
-                player if not isinstance(player, str) else make_player(game, player, seed=own_seed, network=network)
-            )
+            if isinstance(player, str):
+                player = make_player(game, player, seed=own_seed, network=network, num_threads=num_threads)
+            made.append(player)
         first_test = (test or SequentialTest()) if stop_when_sure else None
         match = _Match(game, made[0], made[1], num_games, seed, random_openings(game, plies, seed=seed), first_test)
         return match.run(max_concurrent, on_progress)

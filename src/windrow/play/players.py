@@ -160,7 +160,9 @@ class SearchPlayer:
         return _num_stones(state) - _num_stones(self.game.initial_state())
 
 
-def make_player(game: Any, spec: str, *, seed: int = 0, network: object = None) -> Player:
+def make_player(
+    game: Any, spec: str, *, seed: int = 0, network: object = None, num_threads: int | None = None
+) -> Player:
     """The player that `spec` describes.
 
     game: what it plays.
@@ -169,11 +171,13 @@ def make_player(game: Any, spec: str, *, seed: int = 0, network: object = None) 
         checkpoints or a model.safetensors file. Settings follow after a colon: `rollout:400,rollouts=4,c_puct=2`,
         `runs/c4:sims=100,backend=torch,temperature=1`, `runs/c4:policy` (the network's own first choice, no search).
         They are those of `SearchConfig`, `sims` for num_simulations, `temperature` and `temperature_plies` for the
-        first moves, `rollouts` for the random games per position, `backend` and `batch` for what runs the network, and
-        `network` for the class of a checkpoint's own network: `runs/mine:network=mynet.py:Net,sims=100`.
+        first moves, `rollouts` for the random games per position, `backend` and `batch` for what runs the network,
+        `threads` for the threads of the network and of the trees, and `network` for the class of a checkpoint's own
+        network: `runs/mine:network=mynet.py:Net,sims=100`.
     seed: key of its random numbers.
     network: classes of networks of your own, or where they are, one or several: a checkpoint that was trained with one
         of them is loaded with it.
+    num_threads: threads of the network and of the trees, unless the spec says otherwise; None: all cores.
 
     Raises:
         ConfigError: there is no such player or setting.
@@ -190,15 +194,15 @@ def make_player(game: Any, spec: str, *, seed: int = 0, network: object = None) 
 
         return SolverPlayer(game, seed=seed)
     if parsed.name in ("rollout", "uniform"):
-        return _make_searcher(game, parsed, seed)
+        return _make_searcher(game, parsed, seed, num_threads)
     if os.path.exists(parsed.name):
-        return _make_network_player(game, parsed, seed, network)
+        return _make_network_player(game, parsed, seed, network, num_threads)
     known = explain_unknown(parsed.name, PLAYER_KINDS, what="players")
     raise ConfigError(f"there is no player {spec!r}. {known} Or give the path of a checkpoint.")
 
 
-def _make_searcher(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
-    settings = {_SHORT.get(key, key): value for key, value in spec.settings.items()}
+def _make_searcher(game: CoreGame, spec: Spec, seed: int, num_threads: int | None) -> SearchPlayer:
+    settings = _settings_of(spec, num_threads)
     if len(spec.words) > 1 or not all(word.isdigit() for word in spec.words):
         raise ConfigError(f"{spec.text!r}: write {spec.name}:400 for 400 simulations, then settings key=value")
     if spec.words:
@@ -211,12 +215,14 @@ def _make_searcher(game: CoreGame, spec: Spec, seed: int) -> SearchPlayer:
     return SearchPlayer(game, evaluator, **_read_settings(spec, settings, seed, extra))
 
 
-def _make_network_player(game: CoreGame, spec: Spec, seed: int, network: object) -> SearchPlayer:
+def _make_network_player(
+    game: CoreGame, spec: Spec, seed: int, network: object, num_threads: int | None
+) -> SearchPlayer:
     from windrow.evaluators.loading import load
     from windrow.nets import fold
 
     _refuse(spec, {}, spec.words, known=("policy",))
-    settings = dict(spec.settings)
+    settings = _settings_of(spec, num_threads)
     if "policy" in spec.words:
         settings["num_simulations"] = 0
     backend, batch = settings.pop("backend", "auto"), settings.pop("batch", 64)
@@ -231,13 +237,21 @@ def _make_network_player(game: CoreGame, spec: Spec, seed: int, network: object)
         raise CheckpointError(f"{model.path} cannot be used: its search settings are wrong: {error}") from error
     # Before the network is loaded, which may take a while: a misspelled setting is known at once.
     read = _read_settings(spec, {**as_trained, **settings}, seed, ("backend", "batch", "network"))
-    evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch)
+    threads = settings.get("num_threads", num_threads)
+    evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch, num_threads=threads)
     return SearchPlayer(game, evaluator, **read, owns_evaluator=True)
+
+
+def _settings_of(spec: Spec, num_threads: int | None) -> dict[str, Any]:
+    """The settings of a spec by their full names, and how many threads its trees get where it does not say."""
+    settings = {_SHORT.get(key, key): value for key, value in spec.settings.items()}
+    if num_threads is not None and "engine" not in settings:  # other engines may have no such option
+        settings.setdefault("num_threads", num_threads)
+    return settings
 
 
 def _read_settings(spec: Spec, settings: dict[str, Any], seed: int, extra: tuple[str, ...]) -> dict[str, Any]:
     """What a `SearchPlayer` is made with; `extra` are the names of settings that were read before."""
-    settings = {_SHORT.get(key, key): value for key, value in settings.items()}
     temperature = settings.pop("temperature", 0.0)
     temperature_plies = settings.pop("temperature_plies", 8)
     known = (*SearchConfig.setting_names(), *option_names())

@@ -154,6 +154,7 @@ def play_tournament(
     max_concurrent: int = 128,
     on_progress: Callable[[TournamentResult, int], None] | None = None,
     network: object = None,
+    num_threads: int | None = None,
 ) -> TournamentResult:
     """Let several players play each other in all groups and all rotations of the seats.
 
@@ -166,6 +167,7 @@ def play_tournament(
         max_concurrent: games that run at once; the games of one opening always do.
         on_progress: called when openings are finished, with the result so far and the number of games of the whole.
         network: networks of your own that players given as specs may need, as for `make_player`.
+        num_threads: threads of players given as specs, as for `make_player`.
     """
     game = as_core_game(game)
     seats = game.num_players
@@ -180,9 +182,9 @@ def play_tournament(
     try:
         for number, player in enumerate(players):
             own_seed = len(players) * seed + number
-            made.append(
-                make_player(game, player, seed=own_seed, network=network) if isinstance(player, str) else player
-            )
+            if isinstance(player, str):
+                player = make_player(game, player, seed=own_seed, network=network, num_threads=num_threads)
+            made.append(player)
         return _play(game, made, num_games, seed, plies, max_concurrent, on_progress)
     finally:
         for player, given in zip(made, players, strict=False):
