@@ -317,8 +317,9 @@ def test_play_takes_whole_turns_and_keeps_the_numbers() -> None:
     assert len(json.loads(run(*start, "--json", stdin="8/5 6/5\n")[1])["moves"].split()) > 3
 
 
-def test_play_takes_a_position_in_the_terminal_only() -> None:
-    code, _, err = run("play", "connect4", "--position", "7/7/7/7/3o3/3x3 x")
-    assert code == 1 and "--position is for the terminal" in err
+def test_play_takes_a_position() -> None:
+    """What is wrong with it is said before a page opens, and in the terminal."""
+    code, _, err = run("play", "connect4", "--position", "7 x")
+    assert code == 1 and "has 6 rows, not 1" in err
     code, out, _ = run("play", "connect4", "random", "--position", "7/7/7/7/3o3/3x3 x", stdin="4\nundo\n")
     assert code == 0 and "You are x" in out

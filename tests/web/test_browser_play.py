@@ -116,6 +116,34 @@ def test_numbers_of_an_analysis_grow_and_stop(browser: Browser, connect4: Served
         page.screenshot(screenshots / "line_dark.png")
 
 
+def test_a_position_is_set_up_as_text(browser: Browser, connect4: Served) -> None:
+    start = "7/7/7/7/3o3/3x3 x"
+    error = "document.querySelector('#position-error')"
+
+    def set_up(text: str) -> None:
+        page.run(f"document.querySelector('#position-text').value = {text!r}")
+        page.click("#setup-position button")
+
+    with browser.open(connect4.link) as page:
+        page.wait(f"{PLY} === 0 && {UPDATES} >= 1")
+        set_up("7/7 x")
+        page.wait(f"!{error}.hidden && {error}.textContent.includes('has 6 rows, not 2')")
+        assert page.run("document.querySelector('#message').hidden")
+        set_up(start)
+        page.wait(f"{error}.hidden && document.body.dataset.start === {start!r}")
+        page.click_cell(3, 0)
+        page.wait(f"{PLY} >= 1 && {YOUR_TURN}")
+        link, played = page.run("location.href"), moves_of(page)
+        assert played[0] == "4" and "&p=7%2F7%2F7%2F7%2F3o3%2F3x3%20x&m=4" in link
+    with browser.open(link) as page:
+        page.wait(f"document.body.dataset.moves === {played!r} && document.body.dataset.start === {start!r}")
+        page.press("u")
+        page.wait(f"{PLY} === 0")
+        assert page.run("document.querySelector('#position-text').value") == start
+        page.press("n")
+        page.wait("document.body.dataset.start === ''")
+
+
 def test_take_back_forward_and_links(browser: Browser, connect4: Served) -> None:
     with browser.open(f"{connect4.link}#g=connect4&m=4453") as page:
         page.wait(f"{PLY} === 4")

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from windrow import make_game
-from windrow.errors import IllegalMoveError
+from windrow.errors import GameError, IllegalMoveError
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.web.limits import RequestError
 from windrow.web.pictures import draw
@@ -139,3 +139,20 @@ def test_where_chance_is_to_move_its_outcomes_are_listed() -> None:
     assert described["turn"] == "chance" and described["legal"] == [] and len(described["outcomes"]) == 30
     assert sum(outcome[2] for outcome in described["outcomes"]) == pytest.approx(1)
     assert Line(make_game("azul")).describe()["outcomes"] is None
+
+
+def test_a_game_from_a_position_has_its_moves_and_its_text() -> None:
+    """What is wrong changes nothing, and the first position of a game is its beginning."""
+    line = Line(make_game("othello"))
+    start = "--XXXXX--OOOOOX-OOOXXOXX-OXOOXXX-OXOXXOXOOOOXOX--OOOOO----X-X---"
+    line.replace([], f"{start.lower()} x")
+    described = line.describe()
+    assert described["start"] == described["here"] == f"{start} X" and described["text"] == ""
+    move = described["legal"][0][0]
+    line.replace([move], described["start"])
+    assert line.describe()["text"] == line.names[0] and line.describe()["here"] != described["here"]
+    with pytest.raises(GameError, match="must be a board and the side to move"):
+        line.replace([], "X")
+    assert line.moves == (move,) and line.position == f"{start} X"
+    line.replace([], make_game("othello").initial_state().to_text())
+    assert line.position == ""

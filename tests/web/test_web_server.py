@@ -121,6 +121,34 @@ def test_two_sides_think_of_the_same_position(client: Client) -> None:
     assert found["b"]["stats"]["stopped_by"] == "time"
 
 
+def test_a_game_starts_at_a_position(client: Client) -> None:
+    """Moves are played from it, chance and searches follow, and a tree of another start is not used again."""
+    assert client.welcome["has_notation"] and client.welcome["position"] == ""
+    client.ask(**SETTINGS)
+    position = client.ask(type="position", moves=[], position="7/7/7/7/3o3/3x3 x")
+    assert (position["start"], position["here"], position["text"]) == (*["7/7/7/7/3o3/3x3 x"] * 2, "")
+    client.ask(type="think", side="a")
+    assert client.last_update()["visits"] == 200
+    later = client.ask(type="position", text="45", position=position["start"])
+    assert later["moves"] == [3, 4] and later["here"] == "7/7/7/3x3/3o3/3xo2 x" and later["names"] == ["4", "5"]
+    again = client.ask(type="position", moves=[3, 4])
+    assert again["start"] == "" and again["here"] == "7/7/7/7/7/3xo2 x"
+    client.ask(type="think", side="a")
+    client.last_update()
+    assert client.ask(type="node", side="a", path=[])["visits"] == 201  # nothing was there
+    assert client.ask(type="position", moves=[], position="7/7/7/7/7/7 x")["start"] == ""  # as every game begins
+
+
+def test_dice_are_rolled_from_a_position_on() -> None:
+    with serve("pig", "--position", "34-51 +12 x") as served, served.socket() as opened:
+        client = Client(opened)
+        assert (client.welcome["position"], client.welcome["start"]) == ("34-51 +12 x", "")
+        position = client.ask(type="position", text="roll", position="34-51 +12 x")
+        assert position["turn"] == "chance" and position["here"] == "34-51 +12 x rolls"
+        rolled = client.ask(type="roll")
+        assert rolled["start"] == "34-51 +12 x" and rolled["text"].startswith("roll ")
+
+
 def test_dice_are_rolled_by_the_server() -> None:
     with serve("pig") as served, served.socket() as opened:
         client = Client(opened)
@@ -155,6 +183,9 @@ def test_a_search_ends_when_its_page_is_gone(connect4: Served, client: Client) -
         ({"type": "position", "moves": ["4"]}, "whole numbers"),
         ({"type": "position", "text": "4 9"}, "move 2, '9'"),
         ({"type": "position", "text": "../../etc/passwd"}, "move 1"),
+        ({"type": "position", "moves": [], "position": "7 x"}, "has 6 rows, not 1"),
+        ({"type": "position", "moves": [], "position": 7}, "position must be a string"),
+        ({"type": "position", "text": "4", "position": "7/7/7/7/3x3/7 o"}, "has nothing below it"),
         ({"type": "settings", "side": "c"}, "one of a, b"),
         ({**SETTINGS, "evaluator": 7}, "evaluator must be"),
         ({**SETTINGS, "evaluator": "/etc/passwd"}, "evaluator must be a whole number"),

@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
             "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
             "windrow play othello --text # in the terminal, against random games",
             "windrow play connect4 solver --moves 4444 # from a position on",
+            "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # a page that starts there",
             "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
         )
     )(play)
@@ -66,7 +67,7 @@ def play(
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that are made already.")] = "",
     position: Annotated[
         str | None,
-        typer.Option("--position", "-p", help="In the terminal: the position as text, instead of moves."),
+        typer.Option("--position", "-p", help="The position as text, instead of moves."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the player and of chance; another one every time.", min=0)
@@ -102,12 +103,11 @@ def play(
     if moves and position is not None:
         raise ConfigError("--moves and --position both say where the game begins: give one of them")
     if player is None and not is_text and not as_json:
-        if position is not None:
-            raise ConfigError("--position is for the terminal: add --text or a player, or give --moves for the page")
         _open_page(
             rules,
             checkpoint or [],
             moves=moves,
+            position=position or "",
             is_second=is_second,
             seed=seed,
             backend=backend,
@@ -150,6 +150,7 @@ def _open_page(
     names: list[str],
     *,
     moves: str,
+    position: str,
     is_second: bool,
     seed: int,
     backend: str,
@@ -166,11 +167,11 @@ def _open_page(
 
     if is_second and game.num_players < 2:
         raise ConfigError(f"{game!r} is a game for one: there is no second player")
-    game.state_from_moves(moves)  # what is wrong with them is better said here than on the page
+    _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
     made = [make_evaluator(game, name, seed=seed, backend=backend, network=network) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
-    table = Table.create(game, evaluators, start=moves, is_second=is_second)
+    table = Table.create(game, evaluators, start=moves, position=position, is_second=is_second)
     try:
         serve_page(
             "play",

@@ -1,6 +1,6 @@
 """One open page: a game, and up to two searches of its position side by side.
 
-    page -> server   {"type": "position", "id": 7, "moves": [3, 3]}    or "text": "44"
+    page -> server   {"type": "position", "id": 7, "moves": [3, 3]}    or "text": "44"; from "position": "7/7/..." on
                      {"type": "settings", "side": "a", "evaluator": 0, "simulations": 400, ...}
                      {"type": "think", "id": 8, "side": "a", "analysis": true}
                      {"type": "stop"}  {"type": "finish", "side": "a"}  {"type": "roll", "id": 9}
@@ -64,6 +64,7 @@ class Table:
     evaluators: what may be asked about positions.
     limits: how much a page may take.
     start: moves at which a new page begins, as text.
+    position: where these moves start, in the notation of the game; empty: at the beginning.
     is_second: whether a new page lets the person move second.
     """
 
@@ -74,6 +75,7 @@ class Table:
     ledger: MemoryLedger
     running: Counter
     start: str = ""
+    position: str = ""
     is_second: bool = False
 
     @classmethod
@@ -84,6 +86,7 @@ class Table:
         *,
         limits: Limits | None = None,
         start: str = "",
+        position: str = "",
         is_second: bool = False,
     ) -> Table:
         """A table with threads of its own; `close` ends them."""
@@ -92,7 +95,7 @@ class Table:
         num_threads = max(2, num_cores()) if isinstance(game, ByteGame) else 1
         pool, running = ThinkingPool(num_threads), Counter(limits.max_searches)
         ledger = MemoryLedger(len(SIDES) * limits.max_connections)
-        return cls(game, evaluators, limits, pool, ledger, running, start, is_second)
+        return cls(game, evaluators, limits, pool, ledger, running, start, position, is_second)
 
     def open_session(self, send: Callable[[str], Awaitable[None]]) -> Session:
         """A new page, to which `send` sends."""
@@ -149,6 +152,8 @@ class Session:
             "max_simulations": table.limits.max_simulations,
             "max_seconds": table.limits.max_seconds,
             "start": table.start,
+            "position": table.position,
+            "has_notation": game.has_notation,
             "second": table.is_second,
         }
         self._reply(welcome)
@@ -218,20 +223,22 @@ class Session:
         raise RequestError(f"there is no request of type {request.type!r:.60}")
 
     async def _set_position(self, request: Request) -> Message:
-        limits = self._table.limits
+        limits, line = self._table.limits, self._line
+        position = request.text("position", limits.max_message_bytes) if request.has("position") else ""
         if request.has("text"):
             words = request.text("text", limits.max_message_bytes)
 
             def change() -> Message:
-                self._line.replace(read_moves(self._table.game, words, limits.max_moves))
-                return self._line.describe()
+                moves = read_moves(self._table.game, words, limits.max_moves, line.start_at(position))
+                line.replace(moves, position)
+                return line.describe()
 
         else:
             moves = request.integers("moves", limits.max_moves)
 
             def change() -> Message:
-                self._line.replace(moves)
-                return self._line.describe()
+                line.replace(moves, position)
+                return line.describe()
 
         return await self._move_to(change)
 
@@ -242,7 +249,7 @@ class Session:
             game, line = self._table.game, self._line
             if game.to_play(line.state) != CHANCE:
                 raise RequestError("chance is not to move here")
-            line.replace([*line.moves, game.sample_outcome(line.state, secrets.randbits(64))])
+            line.replace([*line.moves, game.sample_outcome(line.state, secrets.randbits(64))], line.position)
             return line.describe()
 
         return await self._move_to(change)
@@ -254,14 +261,14 @@ class Session:
         def change_and_follow() -> Message:
             # In one command: whoever waits for the end of a slice waits once.
             described = change()
-            first.set_position(self._line.moves, self._line.state)
+            first.set_position(self._line.moves, self._line.state, self._line.position)
             return described
 
         described = await self._call("a", change_and_follow)
-        moves, state = self._line.moves, self._line.state
+        moves, state, start = self._line.moves, self._line.state, self._line.position
         for side, thinker in self._thinkers.items():
             if thinker is not first:
-                await self._call(side, lambda thinker=thinker: thinker.set_position(moves, state))
+                await self._call(side, lambda thinker=thinker: thinker.set_position(moves, state, start))
         return described
 
     async def _set_settings(self, request: Request) -> Message:

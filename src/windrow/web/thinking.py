@@ -126,6 +126,7 @@ class Thinker:
         self._config: SearchConfig | None = None
         self._share = 0
         self._moves: tuple[int, ...] | None = None
+        self._start = ""
         self._root: State = game.initial_state()
         self._is_planted = False
         self._stream: Iterator[SearchResult] | None = None
@@ -185,12 +186,19 @@ class Thinker:
         self._drop_search()
         self._evaluator, self._config = evaluator, config
 
-    def set_position(self, moves: tuple[int, ...], state: State) -> None:
-        """Go to the position behind `moves`; what is known about it stays if it lies ahead of the present one."""
-        if moves == self._moves:
+    def set_position(self, moves: tuple[int, ...], state: State, start: str = "") -> None:
+        """Go to the position behind `moves`; what is known about it stays if it lies ahead of the present one.
+
+        Args:
+            moves: what has been played.
+            state: where that leads.
+            start: where it was played from, as text; moves of another start lead elsewhere.
+        """
+        if (start, moves) == (self._start, self._moves):
             return
         self.stop()
-        old, self._moves, self._root = self._moves, moves, state
+        old = self._moves if start == self._start else None
+        self._start, self._moves, self._root = start, moves, state
         if not self._is_planted or self.search is None:
             return
         self._is_planted = False

@@ -9,12 +9,13 @@ export const nameGame = (name, options) => options ? `${name} with ${options.rep
 // The address always holds the position that is shown.
 export function showAddress() {
   const { game: name, options } = game.welcome, own = optionsText(options);
-  const fragment = `#g=${encodeURIComponent(name)}${own && `&o=${encodeURIComponent(own)}`}&m=${encodeURIComponent(game.position.text)}`;
+  const fragment = `#g=${encodeURIComponent(name)}${own && `&o=${encodeURIComponent(own)}`}${game.position.start && `&p=${encodeURIComponent(game.position.start)}`}&m=${encodeURIComponent(game.position.text)}`;
   if (location.hash !== fragment) history.replaceState(null, "", fragment);
 }
 
-// The moves that it holds, or null.
+// The moves that it holds, or null; and the position where they start, empty for the beginning.
 export const addressedMoves = () => new URLSearchParams(location.hash.slice(1)).get("m");
+export const addressedStart = () => new URLSearchParams(location.hash.slice(1)).get("p") || "";
 
 // What to say where it holds a position of another game than this page plays, else nothing.
 export function addressedElsewhere() {

@@ -1,7 +1,7 @@
 // The board page: its buttons, keys and fields. The game itself is in game.js, how it goes on in turns.js, how it looks
 // in view.js, and what the server has to do with it in session.js.
 
-import { addressedMoves } from "./address.js";
+import { addressedMoves, addressedStart } from "./address.js";
 import { $, themeButton } from "./dom.js";
 import { game, page } from "./game.js";
 import { loadGame, openAddress, saveGame } from "./saved.js";
@@ -21,7 +21,7 @@ const actions = {
   back: takeBack,
   forward: goForward,
   swap: () => { page.controls.changeSides(); settingsChanged("players"); },
-  new: () => { game.odds = { a: [], b: [] }; go({ type: "position", moves: [] }); },
+  new: () => { game.odds = { a: [], b: [] }; go({ type: "position", moves: [], position: "" }); },
   save: saveGame,
   load: () => $("#file").click(),
   copy: async () => {
@@ -41,6 +41,13 @@ document.addEventListener("keydown", event => {
 });
 $("#file").addEventListener("change", event => { if (event.target.files[0]) loadGame(event.target.files[0]); event.target.value = ""; });
 $("#setup").addEventListener("submit", event => { event.preventDefault(); go({ type: "position", text: $("#moves-text").value }, { isPaused: true }); });
-window.addEventListener("hashchange", () => { if (game.position && addressedMoves() !== game.position.text) openAddress(); });
+$("#setup-position").addEventListener("submit", event => {
+  event.preventDefault();
+  const complain = text => { const box = $("#position-error"); box.textContent = text; box.hidden = false; };
+  go({ type: "position", moves: [], position: $("#position-text").value.trim() }, { isPaused: true, complain });
+});
+// Enter sets up; pasted text may have lines, as Azul's.
+$("#position-text").addEventListener("keydown", event => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); $("#setup-position").requestSubmit(); } });
+window.addEventListener("hashchange", () => { if (game.position && (addressedMoves() !== game.position.text || addressedStart() !== game.position.start)) openAddress(); });
 themeButton($("#theme"));
 connect();

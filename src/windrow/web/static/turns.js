@@ -10,8 +10,10 @@ const PAUSE_MS = 250; // between two moves of searches, so that people can follo
 
 // --- Asking the server for a position ----------------------------------------------------------------------------
 
-// Whether the position could be had. note: what to say once it is there.
-export async function go(message, { isPaused = false, keepsFuture = false, note = "" } = {}) {
+// Whether the position could be had. note: what to say once it is there. complain: says what is wrong. Moves are played from
+// where the game on the page starts, unless the message names another position.
+export async function go(message, { isPaused = false, keepsFuture = false, note = "", complain = say } = {}) {
+  if (message.type === "position" && message.position === undefined) message = { ...message, position: game.position ? game.position.start : "" };
   const turn = ++game.turn, { link } = page;
   game.thinking = {};
   let position;
@@ -20,21 +22,22 @@ export async function go(message, { isPaused = false, keepsFuture = false, note 
   } catch (error) {
     if (turn !== game.turn || !link.isOpen && !game.position) return false;
     if (!game.position) { goStart(error.message); return false; } // a board with a word about the link, not a word alone
-    say(error.message);
+    complain(error.message);
     showAddress();
     if (link.isOpen) next();
     return false;
   }
   if (turn !== game.turn) return false;
   say(note);
-  if (!keepsFuture) {
-    const past = game.position ? game.position.moves : [];
+  const isSameStart = game.position !== null && game.position.start === position.start;
+  if (!keepsFuture || !isSameStart) {
+    const past = isSameStart ? game.position.moves : [];
     const isBack = position.moves.length < past.length && position.moves.every((move, index) => move === past[index]);
     game.future = isBack ? past.slice(position.moves.length).concat(game.future) : [];
   }
-  const old = game.position ? game.position.moves : [];
-  let same = 0;
-  while (same < Math.min(old.length, position.moves.length) && old[same] === position.moves[same]) same++;
+  const old = isSameStart ? game.position.moves : [];
+  let same = isSameStart ? 0 : -1;
+  while (isSameStart && same < Math.min(old.length, position.moves.length) && old[same] === position.moves[same]) same++;
   for (const side of ["a", "b"]) game.odds[side].length = Math.min(game.odds[side].length, same + 1);
   game.position = position;
   game.analyses = { a: null, b: null };
@@ -47,7 +50,7 @@ export async function go(message, { isPaused = false, keepsFuture = false, note 
   return true;
 }
 
-export const goStart = note => go(note ? { type: "position", moves: [] } : { type: "position", text: game.welcome.start }, { note });
+export const goStart = note => go(note ? { type: "position", moves: [], position: "" } : { type: "position", text: game.welcome.start, position: game.welcome.position }, { note });
 
 export const play = action => {
   const { position } = game;

@@ -31,8 +31,11 @@ export class View {
     showHistory(this.goTo);
     this.showOdds();
     $("#moves-text").value = position.text;
+    $("#setup-position").hidden = !game.welcome.has_notation;
+    $("#position-text").value = position.here;
+    $("#position-error").hidden = true;
     showAddress();
-    Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: position.text });
+    Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: position.text, start: position.start });
     page.explorer.positionChanged();
   }
 
