@@ -9,10 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from cli_cases import run_process
+
+sys.path[:0] = [str(Path(__file__).parent.parent / "web")]
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-network.md"
 TRAIN = [
@@ -67,9 +72,52 @@ def test_an_own_network_is_trained_killed_resumed_and_matched(folder: Path):
     assert played.returncode == 0, played.stderr
     assert len(json.loads(played.stdout)["games"]) == 4
 
+    with working_in(folder):
+        _the_pages_show_it()
+
     report = run_process("report", "run", "--out", "page.html", cwd=folder)
     assert report.returncode == 0, report.stderr
     assert "mynet.py:Transformer" in (folder / "page.html").read_text(encoding="utf-8")
+
+
+def _the_pages_show_it() -> None:
+    """`windrow watch` and `windrow play`, over HTTP and the socket that their pages open."""
+    pytest.importorskip("fastapi")
+    pytest.importorskip("websockets")
+    from web_server import Client, serve
+
+    with serve("run", command="watch") as served:
+        assert b"<html" in read_page(served.link)
+        with served.socket() as opened:
+            client = Client(opened)
+            assert client.welcome["type"] == "run" and "mynet.py:Transformer" in json.dumps(client.welcome)
+            first, second = client.next_update(), client.next_update()
+            assert first["series"]["loss"] and second["newest"]
+
+    with serve("tictactoe", "-c", "run", *NAMED, "--backend", "torch") as served:
+        assert b"<html" in read_page(served.link)
+        with served.socket() as opened:
+            client = Client(opened)
+            assert client.welcome["evaluators"][0].startswith("run")
+            client.ask(type="settings", side="a", evaluator=0, simulations=16, engine="sequential")
+            client.ask(type="think", side="a")
+            assert client.last_update()["stats"]["nn_positions"] > 0
+
+
+def read_page(link: str) -> bytes:
+    with urlopen(link, timeout=60) as answer:
+        return answer.read()
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """In this folder; servers that are started here work there too."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def test_an_evaluator_may_be_a_class_in_a_file(folder: Path):
