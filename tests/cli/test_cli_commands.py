@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from cli_cases import run, run_json
@@ -32,6 +33,15 @@ def test_search_takes_a_position() -> None:
     assert code == 1 and "has 6 rows, not 1" in err
     code, _, err = run("search", "connect4", "--moves", "4", "--position", "7 x")
     assert code != 0 and "give one of them" in err
+
+
+def test_search_takes_a_position_of_ones_own_game() -> None:
+    """O has a3, x has b2; x to move."""
+    game = f"{Path(__file__).parents[1] / 'games' / 'sound_games.py'}:NotatedTictactoe"
+    by_moves = run_json("search", game, "--moves", "b2 a3", "--sims", "50")
+    assert run_json("search", game, "--position", "o...x....", "--sims", "50")["moves"] == by_moves["moves"]
+    code, _, err = run("search", game, "--position", "x")
+    assert code == 1 and "write nine of x, o and ." in err
 
 
 def test_tables_fit_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
