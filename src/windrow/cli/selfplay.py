@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import hashlib
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +32,9 @@ from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
 from windrow.search.engines import engine_class
+
+if TYPE_CHECKING:
+    from windrow.train.records import GameRecord
 
 
 def register(app: typer.Typer) -> None:
@@ -113,22 +117,24 @@ def selfplay(
         num_threads=threads,
     )
     player = SelfPlay(rules, named.evaluator, search, play_config)
+    tally = Tally()
     log = GameLog(out) if out is not None else None
     shown: list[str] = []
     try:
         with progress_bar("playing", games) as bar:
             for record in player.play(games):
+                tally.add(record)
                 if log is not None:
                     log.append(record)
                 if len(shown) < show:
                     start = rules.unpack_start(record.initial)
                     shown.append(rules.moves_to_text(record.all_moves()[0].tolist(), start))
-                bar.update(player.stats.games, note=f"{player.stats.games / player.stats.total_s:.1f} games/s")
+                bar.update(tally.games, note=f"{tally.games / player.stats.total_s:.1f} games/s")
     finally:
         if log is not None:
             log.close()
         player.close()
-        document = _describe(player, named.label)
+        document = _describe(player, tally, named.label)
         if as_json:
             print_json({**document, "shown": shown})
         else:
@@ -150,14 +156,44 @@ def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **opt
     return NamedEvaluator(evaluator, f"{text} ({evaluator.backend})", is_network=True)
 
 
-def _describe(player: Any, label: str) -> dict[str, Any]:
+@dataclass(slots=True)
+class Tally:
+    """The games that were asked for. The stats of self-play also count what was played of others by then."""
+
+    games: int = 0
+    moves: int = 0
+    recorded_moves: int = 0
+    repeated_games: int = 0
+    resigned_games: int = 0
+    first_player_wins: int = 0
+    draws: int = 0
+    _seen: set[bytes] = field(default_factory=set[bytes])
+
+    def add(self, record: GameRecord) -> None:
+        """Count one more game."""
+        self.games += 1
+        self.moves += len(record)
+        self.recorded_moves += len(record.policy)
+        self.resigned_games += record.resigned_by >= 0
+        self.first_player_wins += bool(record.returns[0] > 0)
+        self.draws += bool(len(record.returns) == 2 and record.returns[0] == record.returns[1])
+        moves = hashlib.sha256(record.initial + record.actions.tobytes() + record.outcomes.tobytes()).digest()
+        self.repeated_games += moves in self._seen
+        self._seen.add(moves)
+
+    def counts(self) -> dict[str, int]:
+        """All counts by name."""
+        return {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
+
+
+def _describe(player: Any, tally: Tally, label: str) -> dict[str, Any]:
     stats = player.stats
     seconds = max(stats.total_s, 1e-9)
-    counts = asdict(stats)
+    counts = {**asdict(stats), **tally.counts(), "unfinished_moves": max(stats.moves - tally.moves, 0)}
     return {
         "evaluator": label,
         "num_slots": player.config.num_slots,
-        "games_per_s": stats.games / seconds,
+        "games_per_s": tally.games / seconds,
         "moves_per_s": stats.moves / seconds,
         "simulations_per_s": stats.simulations / seconds,
         "nn_positions_per_s": stats.nn_positions / seconds,
@@ -167,15 +203,19 @@ def _describe(player: Any, label: str) -> dict[str, Any]:
 
 
 def _in_words(document: dict[str, Any]) -> dict[str, str]:
-    games, moves = max(document["games"], 1), document["moves"]
+    games, moves, more = max(document["games"], 1), document["moves"], document["unfinished_moves"]
     return {
         "evaluator": document["evaluator"],
         "games": f"{document['games']:,} in {document['total_s']:.1f} s, {document['games_per_s']:.1f} a second",
-        "moves": f"{moves:,}, {document['moves_per_s']:,.0f} a second",
+        "moves": f"{moves:,}"
+        + (f" and {more:,} in other games" if more else "")
+        + f", {document['moves_per_s']:,.0f} a second",
         "simulations": f"{document['simulations']:,}, {document['simulations_per_s']:,.0f} a second",
-        "network": f"{document['nn_positions']:,} positions in {document['nn_batches']:,} calls, "
+        "network": f"{counted(document['nn_positions'], 'position')} in {counted(document['nn_batches'], 'call')}, "
         f"{document['nn_positions_per_s']:,.0f} positions a second, batches {document['batch_fill']:.0%} full",
         "results": f"first player won {document['first_player_wins'] / games:.0%}, "
         f"drawn {document['draws'] / games:.0%}",
-        "repeated": f"{counted(document['repeated_games'], 'game')} repeated an earlier one move for move",
+        "repeated": f"{counted(document['repeated_games'], 'game')} repeated an earlier one move for move"
+        if document["repeated_games"]
+        else "none",
     }
