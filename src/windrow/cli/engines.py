@@ -25,7 +25,7 @@ from windrow.cli.options import (
     read_settings,
     with_file,
 )
-from windrow.cli.output import print_json, print_table, progress_bar, stdout
+from windrow.cli.output import counted, print_json, print_table, progress_bar, share_of_network, stdout
 from windrow.config import SearchConfig
 from windrow.engines import Tensor, Vectorized, option_names, options_class
 from windrow.errors import ConfigError, WindrowError
@@ -121,7 +121,7 @@ def engines(
         print_json({**document, "engines": [asdict(figure) for figure in figures]})
         return
     print_table(
-        ("engine", "<trees", "simulations/s", "positions/s", "network alone/s", "share", "against the first"),
+        ("engine", "<trees", "sims/s", "positions/s", "network alone/s", "share", "against the first"),
         [
             (
                 figure.engine,
@@ -129,12 +129,12 @@ def engines(
                 f"{figure.simulations:,.0f}",
                 f"{figure.positions:,.0f}",
                 f"{figure.network:,.0f}",
-                f"{figure.share:.1%}",
+                share_of_network(figure.share),
                 f"{figure.simulations / figures[0].simulations:.2f}x",
             )
             for figure in figures
         ],
-        title=f"{rules!r}, {trees} trees, {sims} simulations, {network_label(net)}",
+        title=f"{rules!r}, {counted(trees, 'tree')}, {counted(sims, 'simulation')}, {network_label(net)}",
     )
     best = max(figures, key=lambda figure: figure.simulations)
     stdout().print(f"\nFastest here: [bold]{best.engine}[/bold].")
@@ -195,6 +195,10 @@ def _open(
     if is_on_device:
         return run, lambda: evaluator.rate(game, batch, seconds=_SECONDS_ALONE), evaluator.backend
     observations = random_positions(game, min(batch, 256)).repeat(batch)
-    workers = f"{stats.num_workers} processes" if stats.num_workers else f"{stats.num_threads} threads"
-    where = f"CPU, {workers}, {evaluator.backend}, {stats.pipeline} batches of {batch} out"
+    workers = (
+        counted(stats.num_workers, "process", "processes")
+        if stats.num_workers
+        else counted(stats.num_threads, "thread")
+    )
+    where = f"CPU, {workers}, {evaluator.backend}, {counted(stats.pipeline, 'batch', 'batches')} of {batch} out"
     return run, lambda: network_rate(evaluator, observations, seconds=_SECONDS_ALONE), where

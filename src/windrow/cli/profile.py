@@ -29,7 +29,7 @@ from windrow.cli.options import (
     search_config,
     with_file,
 )
-from windrow.cli.output import counted, print_facts, print_json, print_table, stderr, stdout
+from windrow.cli.output import counted, print_facts, print_json, print_table, share_of_network, stderr, stdout
 from windrow.config import SearchConfig
 from windrow.engines import HostOptions
 from windrow.inference.ray_stats import LinkStats
@@ -130,7 +130,7 @@ def profile(
     }
     if found.network_rate is not None and found.network_idle is not None and found.network_share is not None:
         facts["network alone"] = f"{found.network_rate:,.0f} positions per second at batch {found.places}"
-        facts["network share"] = f"{found.network_share:.1%} of that within the search"
+        facts["network share"] = f"{share_of_network(found.network_share)} of that within the search"
         facts["network idle"] = f"{found.network_idle:.1%} of the time"
     print_facts(facts)
     print()

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.compiler import quiet_compiler
+from windrow.cli.duration import parse_duration
 from windrow.cli.evaluation import folded_network, make_evaluator
 from windrow.cli.options import (
     BackendOption,
@@ -23,8 +24,7 @@ from windrow.cli.options import (
     examples,
     search_config,
 )
-from windrow.cli.output import print_json, print_table, progress_bar, stdout
-from windrow.cli.train import parse_duration
+from windrow.cli.output import counted, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
@@ -57,10 +57,9 @@ def tune_command(
     network: NetworkOption = None,
     positions: Annotated[
         int | None,
-        typer.Option(
-            "--positions", "--trees", help="Positions searched together; as many as are best if not given.", min=1
-        ),
+        typer.Option("--positions", help="Positions searched together; as many as are best if not given.", min=1),
     ] = None,
+    trees: Annotated[int | None, typer.Option("--trees", help="The same as --positions.", min=1, hidden=True)] = None,
     sims: SimsOption = None,
     engine: Annotated[
         list[str] | None,
@@ -89,6 +88,7 @@ def tune_command(
     flight cost strength.
     """
     rules = parse_game(game)
+    positions = positions if trees is None else trees
     known = Price.read(price)
     default = _ONE_SIMULATIONS if positions == 1 else _MANY_SIMULATIONS
     # Options such as num_actors belong to one engine.
@@ -149,10 +149,11 @@ def _print(found: Tuning, evaluator: str, top: int) -> None:
     shown = [*found.rows[:top], *(row for row in found.rows[top:] if row is found.choice or row.is_reference)]
     who = "one position" if found.num_positions == 1 else f"{found.num_positions or 'any number of'} positions"
     network = evaluator if found.backend is None else f"{evaluator} on {found.backend}"
+    budget = counted(found.num_simulations, "simulation")
     print_table(
-        ("", "<candidate", "simulations/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples"),
+        ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples"),
         [_cells(found, row) for row in shown],
-        title=f"{found.game!r}, {who}, {found.num_simulations} simulations, {network}; {found.seconds:.0f} s",
+        title=f"{found.game!r}, {who}, {budget}, {network}; {found.seconds:.0f} s",
     )
     hidden = len(found.rows) - len(shown)
     if hidden:
