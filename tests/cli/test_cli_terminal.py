@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from cli_cases import run
+import typer
+from cli_cases import run, run_json
 
 from windrow import CheckpointError, ConfigError, make_game
+from windrow.cli.app import app
 from windrow.cli.duration import parse_duration
 from windrow.cli.output import counted, print_table, share_of_network
+from windrow.cli.training_display import describe_forecast
 from windrow.games.turns import parse_turn
 from windrow.play.match import MatchGame, MatchResult
 from windrow.play.seating import gain_of, lettered
 from windrow.train.checkpoint import load_model
+from windrow.train.fit import Forecast
 
 HEADER = ("engine", "<trees", "sims/s", "positions/s", "network alone/s", "share", "against the first")
 ROW = (
@@ -153,3 +159,60 @@ def test_an_evaluator_is_not_a_damaged_checkpoint(tmp_path: Path) -> None:
     ):
         code, _, err = run(*arguments)
         assert code == 1 and "damaged" not in err and "--evaluator" in " ".join(err.split()), err
+
+
+def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[str]:
+    """Every command that can be typed, groups included."""
+    group = typer.main.get_command(app) if group is None else group
+    found = [" ".join(path)] if path else []
+    for name, command in getattr(group, "commands", {}).items():
+        found += commands(command, (*path, name))
+    return found
+
+
+def test_no_option_is_cut_off_in_the_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in commands():
+        assert "…" not in run(*command.split(), "--help")[1], command
+
+
+def test_selfplay_reports_the_games_that_were_asked_for() -> None:
+    """Others were in progress, some of them finished at the same move."""
+    document = run_json("selfplay", "tictactoe", "-e", "uniform", "--games", "1", "--slots", "8", "--sims", "4")
+    assert document["games"] == 1 and 5 <= document["moves"] <= 9 and document["unfinished_moves"] > 0
+    assert document["first_player_wins"] + document["draws"] <= 1 and document["repeated_games"] == 0
+    code, out, _ = run("selfplay", "tictactoe", "-e", "uniform", "--games", "1", "--slots", "2", "--sims", "4")
+    assert code == 0 and "games        1 in " in out and "0 games" not in out
+
+
+@pytest.mark.parametrize("is_python", [False, True])
+@pytest.mark.parametrize(("rules_share", "learning_ratio"), [(0.1, 0.5), (0.9, 0.5), (0.9, 2.5)])
+def test_the_forecast_is_two_lines(is_python: bool, rules_share: float, learning_ratio: float) -> None:
+    expected = Forecast(
+        iterations=1_000,
+        games=999_999,
+        positions=99_999_999,
+        steps=9_999,
+        learning_begins_s=3_599.0,
+        rules_share=rules_share,
+        learning_ratio=learning_ratio,
+    )
+    measured = cast("Any", SimpleNamespace(is_endless=False, is_python=is_python))
+    config = cast("Any", SimpleNamespace(time_limit_s=86_400.0))
+    for num_changed in (0, 12):
+        lines = describe_forecast(expected, measured, config, num_changed=num_changed)
+        assert len(lines) == 2 and max(map(len, lines)) <= 80
+        assert ("12 settings fitted to --time" in lines[1]) == (num_changed == 12)
+
+
+def test_the_end_of_a_run_suggests_the_pages_first_and_going_on_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = ("--games", "4", "--slots", "4", "--sims", "2", "--set", "min_positions=4", "--batch-size", "4")
+    code, out, err = run("train", "tictactoe", "--iterations", "0", "--run", "none", *few)
+    assert code == 3 and "--iterations 10" in out and "--iterations 0" not in out, err
+    code, out, err = run("train", "tictactoe", "--iterations", "2", "--run", "run", *few, "--set", "network.channels=4")
+    assert code == 0 and " in 2 iterations" in out, err
+    order = [out.index(f"windrow {name}") for name in ("play", "watch", "report", "match", "train")]
+    assert order == sorted(order) and "windrow match tictactoe run rollout:400" in out

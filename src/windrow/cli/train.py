@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.compiler import quiet_compiler
+from windrow.cli.duration import parse_duration
 from windrow.cli.options import ConfigOption, JsonOption, complete_game, engine_option, examples, file_settings
-from windrow.cli.output import print_error, print_facts, print_json, stderr
+from windrow.cli.output import counted, print_error, print_facts, print_json, stderr
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay, describe_forecast
 from windrow.errors import ConfigError
@@ -24,7 +25,6 @@ from windrow.search.engines import engine_class
 
 NOTHING_LEARNED = 3
 """Exit code of a run that came to its end without a learning step."""
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def register(app: typer.Typer) -> None:
@@ -138,7 +138,7 @@ def train(
         if training.is_over and not as_json:
             stderr().print(f"this run is at its end; to go on: {_more(training)}", markup=False)
         header = [] if plan is None else plan.describe(is_verbose=is_verbose)
-        with TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose) as display:
+        with TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose, is_saved=is_saved) as display:
             try:
                 for report in training.iterations(display.on_event):
                     display.on_iteration(report)
@@ -208,8 +208,9 @@ class _Plan:
     def describe(self, *, is_verbose: bool) -> list[str]:
         from windrow.train.fit import setting
 
-        lines = describe_forecast(self.expected, self.measured, self.config)
-        if self.changes and (is_verbose or not self.is_own):
+        num_changed = 0 if is_verbose or self.is_own else len(self.changes)
+        lines = describe_forecast(self.expected, self.measured, self.config, num_changed=num_changed)
+        if self.changes and is_verbose:
             changed = [f"{name} {setting(self.before, name)} -> {value}" for name, value in self.changes.items()]
             lines.append("for this time: " + ", ".join(changed))
         if is_verbose:
@@ -250,20 +251,6 @@ def free_folder(wanted: Path) -> Path:
     return folder
 
 
-def parse_duration(text: str) -> float:
-    """Seconds from `90s`, `3m`, `1.5h` or `2d`."""
-    unit = _UNITS.get(text[-1:].lower())
-    try:
-        seconds = float(text if unit is None else text[:-1]) * (unit or 1.0)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 1e9:
-        raise ConfigError(f"--time {text}: a time is written like 90s, 3m or 1.5h")
-    if unit is None:
-        raise ConfigError(f"--time {text} has no unit: write {text}s, {text}m or {text}h (seconds, minutes, hours)")
-    return seconds
-
-
 def _more(training: Any) -> str:
     """The command that goes on with a run: where it has come to its limit, with a later one."""
     # A game that does not come with windrow is named again: nothing that a run's files name is imported.
@@ -276,7 +263,7 @@ def _more(training: Any) -> str:
     if not training.is_over:
         return command
     if config.num_iterations is not None and training.counters.iteration >= config.num_iterations:
-        return f"{command} --iterations {2 * training.counters.iteration}"
+        return f"{command} --iterations {2 * training.counters.iteration or 10}"
     return f"{command} --time {2 * config.time_limit_s:g}s"
 
 
@@ -290,10 +277,10 @@ def _spell(game: Any) -> str:
 def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
     """The end of a run in words."""
     facts = {
-        "games": f"{summary['games']:,} in {summary['iterations']} iterations",
+        "games": f"{summary['games']:,} in {counted(summary['iterations'], 'iteration')}",
         "self-play": f"{summary['selfplay_s']:.0f} s, {summary['simulations_per_s']:,.0f} simulations/s",
         "network": f"{summary['nn_positions_per_s']:,.0f} positions/s on {summary['backend']}",
-        "learning": f"{summary['learn_s']:.0f} s, {summary['steps']:,} steps",
+        "learning": f"{summary['learn_s']:.0f} s, {counted(summary['steps'], 'step')}",
     }
     if summary.get("loss") is not None:
         facts["loss"] = (
@@ -306,7 +293,6 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
         facts["rating"] = f"{rating} after iteration {summary['elo_iteration']:.0f}; the first rated one is 0"
     if "run" in summary:
         facts["run"] = str(summary["run"])
-        facts["go on"] = _more(training)
         if summary["steps"]:
             game, run, network = _spell(training.game), summary["run"], training.config.network
             named = "" if training.game.name in game_names() else f" --game {game}"
@@ -314,6 +300,9 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
             facts["play"] = f"windrow play {game} --checkpoint {run}{own}"
             facts["look"] = f"windrow watch {run}{named}"
             facts["keep"] = f"windrow report {run}{named}"
+            if (num_others := training.game.num_players - 1) > 0:
+                facts["compare"] = f"windrow match {game} {run}{' rollout:400' * num_others}{own}"
+        facts["go on"] = _more(training)
     return facts
 
 
