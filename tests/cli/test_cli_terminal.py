@@ -23,6 +23,8 @@ from windrow.train.checkpoint import load_model
 from windrow.train.fit import Forecast
 
 HEADER = ("engine", "<trees", "sims/s", "positions/s", "network alone/s", "share", "against the first")
+TUNED = ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples")
+CANDIDATE = (">", "multiprocess, 1024 x 16, 4 workers", "999,999", "0.95", "949,999", "4096.0", "100%", "100%", "12")
 ROW = (
     "multiprocess",
     "CPU, 4 processes, openvino-bf16, 2 batches of 64 out",
@@ -46,6 +48,15 @@ def test_headers_and_cells_are_whole_at_any_width(
         words = " ".join([name.lstrip("<") for name in HEADER] + [*ROW]).split()
         assert set(words) <= set(out.split()), width
         assert "…" not in out
+
+
+def test_the_table_of_tune_is_one_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(TUNED, [CANDIDATE])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and any({"999,999", "949,999", "12"} <= set(line.split()) for line in lines)
 
 
 @pytest.mark.parametrize("name", ["short", "runs/a-very-long-name-of-a-run:sims=200,c_puct=2.5,temperature=1"])

@@ -176,6 +176,6 @@ def _cells(found: Tuning, row: Measured) -> tuple[str, ...]:
         f"{row.adjusted:,.0f}",
         f"{row.mean_rows:.1f}",
         f"{row.batch_fill:.0%}",
-        "-" if row.network_share is None else f"{row.network_share:.0%}",
+        "-" if row.network_share is None else f"{min(row.network_share, 1.0):.0%}",
         f"{row.num_samples}",
     )
