@@ -14,6 +14,7 @@ from windrow.cli.options import (
     GameArgument,
     JsonOption,
     NetworkOption,
+    ThreadsOption,
     complete_evaluator,
     complete_player,
     examples,
@@ -85,6 +86,7 @@ def play(
         ),
     ] = None,
     network: NetworkOption = None,
+    threads: ThreadsOption = None,
     backend: BackendOption = "auto",
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
@@ -112,6 +114,7 @@ def play(
             seed=seed,
             backend=backend,
             network=network,
+            num_threads=threads,
             host=host,
             port=port,
             allow_host=allow_host,
@@ -124,7 +127,8 @@ def play(
         )
     refuse_evaluator(player or _DEFAULT_PLAYER)
     start = rules.state_from_moves(moves) if position is None else rules.parse(position)
-    opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network)
+    with stderr().status(f"loading {player or _DEFAULT_PLAYER}"):
+        opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network, num_threads=threads)
     table = _Table(rules, opponent, own_side=int(is_second), start=start, seed=seed, is_quiet=as_json)
     try:
         table.run()
@@ -155,6 +159,7 @@ def _open_page(
     seed: int,
     backend: str,
     network: list[str] | None,
+    num_threads: int | None,
     host: str,
     port: int | None,
     allow_host: list[str] | None,
@@ -169,7 +174,10 @@ def _open_page(
         raise ConfigError(f"{game!r} is a game for one: there is no second player")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
-    made = [make_evaluator(game, name, seed=seed, backend=backend, network=network) for name in known]
+    made = [
+        make_evaluator(game, name, seed=seed, backend=backend, network=network, num_threads=num_threads)
+        for name in known
+    ]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
     table = Table.create(game, evaluators, start=moves, position=position, is_second=is_second)
     try:
