@@ -19,6 +19,20 @@ from windrow.train.diagnosis import diagnose_run, read_findings
 TICTACTOE = make_game("tictactoe")
 FAULTY = Path(__file__).parent / "faulty_games.py"
 HEX = f"{Path(__file__).parents[2] / 'examples' / 'games' / 'hex.py'}:Hex"
+OWN_NETWORK = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, observation, num_actions, width=16):
+        super().__init__()
+        size = observation[0] * observation[1] * observation[2]
+        self.body = torch.nn.Linear(size, width)
+        self.policy, self.value = torch.nn.Linear(width, num_actions), torch.nn.Linear(width, 1)
+
+    def forward(self, boards):
+        features = torch.relu(self.body(boards.flatten(1)))
+        return self.policy(features), torch.tanh(self.value(features))
+"""
 LEARNER: dict[str, Any] = {"batch_size": 16, "warmup_steps": 2}
 
 
@@ -115,6 +129,20 @@ def test_a_search_that_prefers_nothing(tmp_path: Path):
     assert found(long_run(tmp_path, search=search)) == {"idle_search"}
 
 
+@pytest.mark.filterwarnings("ignore:.*gumbel_scale")
+def test_a_search_that_prefers_what_the_network_prefers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The network has opinions from the beginning, and the root does not weigh what the search found."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    opinions = "        torch.nn.init.normal_(self.policy.bias)\n"
+    source = OWN_NETWORK.replace("\n    def forward", opinions + "\n    def forward")
+    (tmp_path / "opinionated_network.py").write_text(source)
+    search = {"num_simulations": 8, "root": "gumbel", "gumbel_scale": 1.0, "gumbel_value_scale": 0.001}
+    replay = {"max_positions": 2000, "use_symmetries": False}  # opinions about single cells would cancel out
+    folder = long_run(tmp_path, network=f"{tmp_path}/opinionated_network.py:Net", search=search, replay=replay)
+    finding = next(one for one in diagnose_run(folder) if one.name == "idle_search")
+    assert "the network's own" in finding.evidence and "gumbel_value_scale (0.001)" in finding.remedy
+
+
 @pytest.mark.parametrize(
     "search",
     [
@@ -182,22 +210,6 @@ def test_all_games_of_three_are_won_by_the_last_player(tmp_path: Path):
     assert "one_result" in {finding.name for finding in read_findings(folder)}
 
 
-OWN_NETWORK = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, observation, num_actions, width=16):
-        super().__init__()
-        size = observation[0] * observation[1] * observation[2]
-        self.body = torch.nn.Linear(size, width)
-        self.policy, self.value = torch.nn.Linear(width, num_actions), torch.nn.Linear(width, 1)
-
-    def forward(self, boards):
-        features = torch.relu(self.body(boards.flatten(1)))
-        return self.policy(features), torch.tanh(self.value(features))
-"""
-
-
 def test_a_network_of_ones_own_is_examined_if_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What the run has said while it went on, `windrow doctor` says too; without the name it says what it left out."""
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -226,4 +238,39 @@ def test_healthy_games_have_no_findings(tmp_path: Path, name: str):
     """The shipped or standard settings, for a minute."""
     game = make_game(name)
     folder = finish(TrainingRun.create(tmp_path / "run", config_for(game, {"time_limit_s": 60.0})))
+    assert diagnose_run(folder, game=game) == [] and read_findings(folder) == []
+
+
+SMALL: dict[str, Any] = {
+    "games_per_iteration": 32,
+    "min_positions": 300,
+    "samples_per_position": 4.0,
+    "network.channels": 16,
+    "network.blocks": 1,
+    "search.num_simulations": 24,
+    "selfplay.num_slots": 32,
+    "learner.batch_size": 32,
+}
+"""What the shipped config of a game that takes hours needs to learn within a minute."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options", "changes"),
+    [
+        ("pig", {}, {}),
+        ("backgammon", {}, SMALL),
+        ("azul", {}, {**SMALL, "selfplay.fast_simulations": 6}),
+        ("othello", {}, {**SMALL, "selfplay.fast_simulations": 6}),
+        ("gomoku", {"size": 7}, {**SMALL, "selfplay.fast_simulations": 6}),
+    ],
+    ids=["pig", "backgammon", "azul", "othello", "gomoku"],
+)
+def test_long_healthy_games_have_no_findings(
+    tmp_path: Path, name: str, options: dict[str, Any], changes: dict[str, Any]
+):
+    """The shipped settings, made smaller where a minute would be too short for them."""
+    game = make_game(name, **options)
+    config = config_for(game, {"time_limit_s": 60.0, **changes})
+    folder = finish(TrainingRun.create(tmp_path / "run", config))
     assert diagnose_run(folder, game=game) == [] and read_findings(folder) == []

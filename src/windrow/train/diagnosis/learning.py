@@ -40,7 +40,14 @@ _VALUE_DIVERGED = 2.0
 """Loss of the value against the best constant's. Healthy runs never exceed 1.01, one without a value loss has 1.1, and
 tic-tac-toe at a learning rate of 3 has 3.4."""
 _UNIFORM = 0.985
-"""Entropy of the search's policies against that of no preference. Healthy runs are below 0.96 after 400 steps."""
+"""Entropy of the search's policies against that of no preference, above which there is nothing to learn from them."""
+_IDLE, _IDLE_STEPS = 0.99, 600
+"""The same, and steps, above which the search is at fault. Backgammon with small batches, which is healthy, has 0.986
+after 440 steps and 0.96 after 660; a `c_puct` of 1000 has 0.994 and more after 600."""
+_OWN = 0.005
+"""Divergence of the search's policies from the network's, against the loss of no preference, below which they are the
+same. Healthy runs have 0.017 or more over their first 400 steps and 0.03 after them; a Gumbel root that hardly weighs
+values (`gumbel_value_scale` 0.001) has 0.0005. A mastered game may have as little later on."""
 _COLLAPSED = 0.03
 """Entropy of the policies against that of no preference, below which they have collapsed. Healthy runs stay above 0.23,
 which is tic-tac-toe at perfect play."""
@@ -147,17 +154,32 @@ def constant_value(run: Evidence) -> Finding | None:
 
 
 def idle_search(run: Evidence) -> Finding | None:
-    """The search prefers no move, so it teaches the policy nothing."""
+    """The search teaches the policy nothing: it prefers no move, or what the network prefers."""
     seen = _recent(run)
-    if seen is None or seen["target_entropy"] <= _UNIFORM * seen["uniform_policy_loss"]:
+    if seen is None:
+        return None
+    if run.num_steps >= _IDLE_STEPS and seen["target_entropy"] > _IDLE * seen["uniform_policy_loss"]:
+        shown = (
+            f"after {run.num_steps:,} steps its policies still have an entropy of {seen['target_entropy']:.3f} nats; "
+            f"no preference at all would be {seen['uniform_policy_loss']:.3f}"
+        )
+    elif max(_divergence(seen), _divergence(first := _first(run) or seen)) < _OWN * first["uniform_policy_loss"]:
+        shown = (
+            f"in {run.num_steps:,} steps its policies have been the network's own, from which they diverge by "
+            f"{_divergence(seen):.4f} nats (policy_loss less target_entropy)"
+        )
+    else:
         return None
     search = run.config.search
+    if search.root == "gumbel":
+        weight = f"raise search.gumbel_value_scale ({search.gumbel_value_scale:g})"
+    else:
+        weight = f"lower search.c_puct ({search.c_puct:g})"
     return Finding(
         "idle_search",
-        f"The search adds nothing to the policy: after {run.num_steps:,} steps its policies still have an entropy of "
-        f"{seen['target_entropy']:.3f} nats; no preference at all would be {seen['uniform_policy_loss']:.3f}.",
-        f"Raise search.num_simulations ({search.num_simulations}) or lower search.c_puct ({search.c_puct:g}); if games "
-        "have no winner, fix that first.",
+        f"The search adds nothing to the policy: {shown}.",
+        f"Raise search.num_simulations ({search.num_simulations}) or {weight}; if games have no winner, fix that "
+        "first.",
     )
 
 
@@ -234,6 +256,18 @@ def _comes_too_late(run: Evidence, last: Mapping[str, float], positions: float) 
 def _recent(run: Evidence) -> dict[str, float] | None:
     """Losses of late, and what they would be without knowledge; None before `_MIN_STEPS`."""
     return run.mean(*_FIGURES, over="steps", amount=_WINDOW_STEPS) if run.num_steps >= _MIN_STEPS else None
+
+
+def _first(run: Evidence) -> dict[str, float] | None:
+    """The same of the first `_MIN_STEPS` steps, in which a network has the most to learn from a search."""
+    count = next((number for number, row in enumerate(run.metrics) if row.get("steps", 0.0) >= _MIN_STEPS), 0)
+    part = Evidence(run.config, run.metrics[: count + 1])
+    return part.mean(*_FIGURES, over="steps", amount=part.num_steps)
+
+
+def _divergence(seen: dict[str, float]) -> float:
+    """Kullback-Leibler divergence of the network's policy from the search's."""
+    return seen["policy_loss"] - seen["target_entropy"]
 
 
 def _gain(seen: dict[str, float], loss: str, ignorant: str) -> float:
