@@ -73,16 +73,19 @@ def reserve_stdout() -> None:
 
 
 def print_error(message: str) -> None:
-    """An error: what is wrong in red, any further lines (a board, what is legal) as they are."""
+    """An error: what is wrong in red, any further lines (a board, what is legal) as they are.
+
+    The terminal wraps long lines, not windrow: a command to copy stays in one piece.
+    """
     first, _, rest = message.partition("\n")
-    stderr().print(Text(f"error: {first}", style="bold red"))
+    stderr().print(Text(f"error: {first}", style="bold red"), soft_wrap=True)
     if rest:
-        stderr().print(Text(rest))
+        stderr().print(Text(rest), soft_wrap=True)
 
 
 def print_warning(message: str) -> None:
     """Something that went wrong, but not so far that the command cannot go on."""
-    stderr().print(Text(f"warning: {message}", style="yellow"))
+    stderr().print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
