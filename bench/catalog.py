@@ -72,6 +72,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "training": Benchmark(what="three minutes of training on the CPU", about_s=200, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),
     "tensor": Benchmark(what="whole searches on the GPU", about_s=170, needs=("a GPU",)),
+    "tower": Benchmark(what="the network in one kernel against torch.compile", about_s=115, needs=("a GPU",)),
     "tensor_training": Benchmark(what="training on the GPU for two minutes", about_s=200, needs=("a GPU",)),
     "cuda_search": Benchmark(what="trees on the CPU, the network on the GPU", about_s=40, needs=("a GPU",)),
     "ray_engine": Benchmark(what="the Ray engine", about_s=100, needs=("torch", "Ray")),

@@ -17,7 +17,8 @@ from windrow.errors import ConfigError, EvaluatorError, GameError, SearchError
 from windrow.games.protocol import CHANCE
 from windrow.tensor.device import find_device
 from windrow.tensor.evaluators.autotuning import tuned_on_the_device
-from windrow.tensor.evaluators.network import Evaluator, Network
+from windrow.tensor.evaluators.network import Evaluator, Network, WeightCopy
+from windrow.tensor.evaluators.tower import fuse
 from windrow.tensor.game import TensorGame, as_chance_game, check_game, is_chance, like, tensors_of
 from windrow.tensor.ops import load_kernels
 from windrow.tensor.result import TensorResult
@@ -63,6 +64,9 @@ class TensorSearch:
         kernels: "triton" or "torch", the plain twins; "auto" takes Triton on a GPU.
         is_compiled: translate the game with torch.compile; None does so on a GPU.
         is_captured: capture a simulation in a CUDA graph; None does so on a GPU with Triton's kernels.
+        is_fused: evaluate a `windrow.nets.ResNet` in one kernel. None does so if the network is in bfloat16 and fits,
+            the GPU is a Hopper, and the answers agree with those in float32; `fusion` says what was found. True raises
+            `ConfigError` where that is not so. A compiled module is called as it is.
 
     The first `run` compiles and captures. One search object belongs to one thread.
     """
@@ -80,6 +84,7 @@ class TensorSearch:
         kernels: KernelsName = "auto",
         is_compiled: bool | None = None,
         is_captured: bool | None = None,
+        is_fused: bool | None = None,
     ) -> None:
         self.game, self.config = game, config or SearchConfig()
         check_config(self.config)
@@ -104,6 +109,10 @@ class TensorSearch:
         self._num_leaves = self.config.leaves_per_tree or 1
         check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, self.config.max_memory)
         self._rules = Rules.of(self.config)
+        self.fusion = "one kernel was not asked for"
+        """How far one kernel for the network agrees with float32, or why there is none."""
+        if is_fused is not False and not isinstance(evaluator, WeightCopy):
+            evaluator = self._fuse(evaluator, is_required=bool(is_fused))
         self._network = Network(evaluator, self.device, game.num_actions)
         with torch.no_grad():
             self._pools = make_pools(game, num_trees, self.max_nodes, self.device)
@@ -255,6 +264,18 @@ class TensorSearch:
             raise ConfigError("the Gumbel root divides the config's budget: make a search for each num_simulations")
         return budget
 
+    def _fuse(self, evaluator: Evaluator, *, is_required: bool) -> Evaluator:
+        """The evaluator as one kernel if it can be, otherwise as it is."""
+        if self.kernels == "triton":
+            fused, self.fusion = fuse(evaluator, self.game, self.device)
+            if fused is not None:
+                return fused
+        else:
+            self.fusion = 'the kernel is Triton\'s, and kernels="torch" was asked for'
+        if is_required:
+            raise ConfigError(f"is_fused=True was asked for, but the network cannot be one kernel: {self.fusion}")
+        return evaluator
+
     # --- One simulation ---------------------------------------------------------------------------------------------
 
     def _simulate(self) -> None:
@@ -295,7 +316,8 @@ class TensorSearch:
             count %= steps
 
     def _evaluate_roots(self) -> None:
-        """Those that are new: the others have been evaluated."""
+        """Those that are new: the others have been evaluated. Every search begins here, so weights are taken here."""
+        self._network.refresh()
         answer = self._answer(*self._leaves.describe_roots())
         self._kernels.one_leaf.complete(self._pools, answer, self._root_rows)
         if self._chance is not None:

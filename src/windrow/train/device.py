@@ -20,6 +20,7 @@ from windrow.games.core_game import CoreGame
 from windrow.games.native import NativeGame
 from windrow.nets import make_network
 from windrow.tensor.device import find_device
+from windrow.tensor.evaluators.tower import fuse
 from windrow.tensor.games.tensor_version import tensor_version
 from windrow.tensor.play.replay import TensorReplay
 from windrow.tensor.play.selfplay import TensorSelfPlay
@@ -87,10 +88,9 @@ class DeviceTraining(Strategy):
             self.learner.load_state(learner_state)
         dtype = torch.bfloat16 if is_gpu else torch.float32
         self.copy = InferenceCopy(trained, dtype=dtype, average=options.weight_average)
-        mode = options.compile if options.compile != "auto" else "max-autotune" if is_gpu else "none"
-        network = _compile(self.copy.folded, mode)
+        network, how = self._choose_network()
         self.backend = device.type
-        self.choice = f"{device.type}, {str(dtype).removeprefix('torch.')}, compile: {mode}"
+        self.choice = f"{device.type}, {str(dtype).removeprefix('torch.')}, {how}"
         self._budgets = budgets_of(config)
         self.selfplay = TensorSelfPlay(
             self.tensor_game,
@@ -104,12 +104,24 @@ class DeviceTraining(Strategy):
             max_plies=config.selfplay.max_plies,
             temperature_plies=config.selfplay.temperature_plies,
             late_temperature=config.selfplay.late_temperature,
+            is_fused=False,  # that has been decided
         )
         is_solved = self.game.name == "connect4" and dict(self.game.options) == dict(NativeGame("connect4").options)
         if config.evaluate_every and is_solved:
             self.solved = TensorSolvedTest(
                 self.game, self.tensor_game, network, num_trees=config.selfplay.num_slots, device=device
             )
+
+    def _choose_network(self) -> tuple[Any, str]:
+        """(what is searched with, how it is evaluated): one kernel, or compiled where that is not possible."""
+        mode, folded = self.config.device.compile, self.copy.folded
+        if mode == "auto" and self.device.type == "cuda":
+            fused, reason = fuse(folded, self.tensor_game, self.device)
+            if fused is not None:
+                return fused, "one kernel"
+            return _compile(folded, "max-autotune"), f"compile: max-autotune (not one kernel: {reason})"
+        mode = "none" if mode == "auto" else mode
+        return _compile(folded, mode), f"compile: {mode}"
 
     def prepare(self) -> None:
         """Compile and capture everything, which takes a minute or two on a GPU."""

@@ -15,8 +15,8 @@ class DeviceConfig(Settings):
     """How training on a device is done. Which device, and the game on it, are options of the engine."""
 
     compile: CompileMode = "auto"
-    """How the network that is searched with is compiled: torch.compile's mode. "auto": "max-autotune" on a GPU, "none"
-    elsewhere."""
+    """How the network that is searched with is compiled: torch.compile's mode. "auto": on a GPU the whole network in
+    one kernel where it fits (docs/tensor.md), otherwise "max-autotune"; "none" elsewhere."""
     compile_learner: bool | None = None
     """Compile the network that learns. None: on a GPU."""
     weight_average: float = 0.998

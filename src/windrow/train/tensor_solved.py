@@ -48,7 +48,9 @@ class TensorSolvedTest:
         states = states_after(tensor_game, _moves(game), device)
         fill = tensor_game.initial(-len(positions) % num_trees, device)
         self._states = stack([states, fill])
-        self._search = TensorSearch(tensor_game, evaluator, self.config, num_trees=num_trees, device=device)
+        self._search = TensorSearch(
+            tensor_game, evaluator, self.config, num_trees=num_trees, device=device, is_fused=False
+        )
         self._num_trees, self._num_rows = num_trees, len(positions) + -len(positions) % num_trees
 
     def prepare(self) -> None:

@@ -15,16 +15,16 @@ from windrow.tensor.evaluators.network import Evaluator
 from windrow.tensor.game import TensorGame, observation_size
 
 
-class _Autocast(nn.Module):
+class Autocast(nn.Module):
     """A module under autocast, as `TorchEvaluator(module, dtype=...)` runs it."""
 
     def __init__(self, module: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
         super().__init__()
-        self.module, self._kind, self._dtype = module, device.type, dtype
+        self.module, self._kind, self.dtype = module, device.type, dtype
 
     def forward(self, *observations: Tensor, **parts: Tensor) -> tuple[Tensor, Tensor]:
         """(logits [B, A], values [B] or [B, 1]) in float32."""
-        with torch.autocast(self._kind, self._dtype):
+        with torch.autocast(self._kind, self.dtype):
             logits, values = self.module(*observations, **parts)
         return logits.float(), values.float()
 
@@ -60,7 +60,7 @@ def on_device(evaluator: object, game: TensorGame, device: str = "auto") -> tupl
             )
         if dtype is None or dtype == torch.float32:
             return module, its_device
-        return _Autocast(module, its_device, dtype), its_device
+        return Autocast(module, its_device, dtype), its_device
     if isinstance(evaluator, HashEvaluator):
         return TensorHashEvaluator(game.num_actions, observation_size(game), evaluator.seed), device
     if isinstance(evaluator, UniformEvaluator):

@@ -14,6 +14,14 @@ from windrow.errors import EvaluatorError
 Evaluator: TypeAlias = "Callable[..., tuple[Tensor, Tensor]] | torch.nn.Module"
 
 
+class WeightCopy(torch.nn.Module):
+    """A module that evaluates with a copy of the weights. Every search calls `refresh` before its first evaluation."""
+
+    def refresh(self) -> None:
+        """Bring the copy up to date, in place. The host must not wait: the call is captured in a CUDA graph."""
+        raise NotImplementedError
+
+
 class Network:
     """The evaluator as the search calls it: always in evaluation mode, its answers checked once."""
 
@@ -48,6 +56,11 @@ class Network:
             self._check(answer, num_rows)
         logits, values = answer
         return logits.contiguous(), values.reshape(-1)
+
+    def refresh(self) -> None:
+        """Take the weights as they are now, where a copy of them is evaluated; enqueued, and can be captured."""
+        if isinstance(self._call, WeightCopy):
+            self._call.refresh()
 
     @contextmanager
     def evaluating(self) -> Generator[None]:

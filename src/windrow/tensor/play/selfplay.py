@@ -50,6 +50,7 @@ class TensorSelfPlay:
         temperature_plies: moves from the start drawn at the search's temperature; a Gumbel root has noise instead.
         late_temperature: of the moves after those. 0 plays the best one.
         kernels: as for `TensorSearch`.
+        is_fused: as for `TensorSearch`.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class TensorSelfPlay:
         temperature_plies: int = 15,
         late_temperature: float = 0.0,
         kernels: KernelsName = "auto",
+        is_fused: bool | None = None,
     ) -> None:
         check_config(search)
         warn_of_equal_games(search)
@@ -87,6 +89,7 @@ class TensorSelfPlay:
                 device=device,
                 max_nodes=slots_for(game, all_budgets[-1]),
                 kernels=kernels,
+                is_fused=is_fused,
             )
             for budget in all_budgets
         }
