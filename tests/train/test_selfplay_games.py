@@ -213,6 +213,8 @@ def test_a_twin_in_python_plays_the_same_games():
     built_in = list(player(GAMES["pig"]()).play(10, refill=False))
     plain = list(player(GAMES["pig in Python"]()).play(10, refill=False))
     assert built_in == plain
+    assert [record.moves_key for record in plain] == [record.moves_key for record in built_in]
+    assert len({record.moves_key for record in plain}) == 10, "no two games are alike"
     assert all(record.initial == b"" for record in plain), "no moves led there"
 
 

@@ -177,7 +177,7 @@ class Tally:
         self.resigned_games += record.resigned_by >= 0
         self.first_player_wins += bool(record.returns[0] > 0)
         self.draws += bool(len(record.returns) == 2 and record.returns[0] == record.returns[1])
-        moves = hashlib.sha256(record.initial + record.actions.tobytes() + record.outcomes.tobytes()).digest()
+        moves = hashlib.sha256(record.moves_key).digest()
         self.repeated_games += moves in self._seen
         self._seen.add(moves)
 

@@ -89,6 +89,11 @@ class GameRecord:
     def __len__(self) -> int:
         return len(self.actions)
 
+    @property
+    def moves_key(self) -> bytes:
+        """Equal for games that are alike move for move, the dice and where they began included."""
+        return self.initial + self.actions.tobytes() + self.outcomes.tobytes()
+
     def all_moves(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """[T + C] actions and outcomes of chance in the order in which they came, and which of them are actions."""
         is_action = np.ones(len(self.actions) + len(self.outcomes), bool)

@@ -123,7 +123,7 @@ class SelfPlayBackend(ABC):
     def _count(self, record: GameRecord) -> None:
         """Count a game, and whether it was played before, move for move, as far as memory goes back."""
         self.stats.games += 1
-        moves = record.initial + record.actions.tobytes() + record.outcomes.tobytes()
+        moves = record.moves_key
         if moves in self._seen:
             self.stats.repeated_games += 1
         else:

@@ -39,7 +39,7 @@ _LONG = 0.95
 def repeated_games(run: Evidence) -> Finding | None:
     """The games are all alike."""
     num_games = len(run.games)
-    num_distinct = len({_moves(record) for record in run.games})
+    num_distinct = len({record.moves_key for record in run.games})
     if num_games < _MIN_GAMES or num_distinct >= _MIN_DISTINCT * num_games:
         return None
     return Finding(
@@ -139,10 +139,6 @@ def cut_games(run: Evidence) -> Finding | None:
         f"Games are cut and called drawn: {said} the limit of {limit:,} moves.",
         "Raise selfplay.max_plies, or remove it if every game ends by its rules.",
     )
-
-
-def _moves(record: GameRecord) -> bytes:
-    return record.initial + record.actions.tobytes() + record.outcomes.tobytes()
 
 
 def _pairs(count: int) -> int:
