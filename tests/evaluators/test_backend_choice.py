@@ -13,7 +13,7 @@ from network_cases import GAMES, small_net, torch
 
 from windrow import EvaluatorError, Search, SearchConfig
 from windrow.evaluators import NetworkEvaluator, load
-from windrow.evaluators.backends import choice, memory
+from windrow.evaluators.backends import catalog, choice, memory
 from windrow.evaluators.backends.agreement import MAX_KL, MAX_MEAN_KL, MAX_VALUE_ERROR
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16
 from windrow.evaluators.backends.choice import Measurement
@@ -247,3 +247,21 @@ def test_an_update_is_as_long_as_usual_not_as_once(monkeypatch: pytest.MonkeyPat
     assert choice._time_update(Known(), {"w": 1, "other": 2}) == 0.06
     taken = iter([0.7, 0.1])
     assert choice._time_update(Known(), {"w": 1}) == 0.7  # it has taken long enough
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "overflows"),
+    [
+        ("x86_64", "avx2 avx512f avx512bw", True),
+        ("x86_64", "avx2 avx512_vnni", False),
+        ("x86_64", "avx2 avx_vnni", False),
+        ("x86_64", "", True),  # nobody says
+        ("aarch64", "", False),
+    ],
+)
+def test_8_bit_sums_overflow_on_x86_without_vnni(
+    machine: str, flags: str, overflows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog.platform, "machine", lambda: machine)
+    monkeypatch.setattr(catalog, "_cpu_flags", lambda: flags)
+    assert catalog.cpu_overflows() is overflows
