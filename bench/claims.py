@@ -1,4 +1,4 @@
-"""What README.md claims, and the figures that say it: text made from the files of bench/results.
+"""What README.md and docs/benchmarks.md claim, and the figures that show it: text made from the files of bench/results.
 
 A claim names its figures by benchmark and name; one that is not in the results is an error.
 """
@@ -251,3 +251,31 @@ def training_claims() -> str:
         f"of 600 solved Connect-4 positions, where `rollout:1000` does in {percent(yardstick)}, and scores "
         f"{percent(score)} against `rollout:400` ({score.note.partition(';')[0]})."
     )
+
+
+def headlines() -> str:
+    """The three rows of README.md, each with its machine."""
+    cpu, gpu, learned = Results.read("peers"), Results.read("gpu"), Results.read("training")
+    ratio = cpu.find("peers", "windrow against 2 x mctx")
+    rate, peer = gpu.find("tensor", "search, 1024 games x 400"), gpu.find("tensor", "times mctx + pgx, 1024 x 400")
+    right, games = learned.find("training", "right moves, 100 simulations"), learned.find("training", "games played")
+    cores = f"{cpu.facts['machine']['cores']} cores"
+    rows = [
+        (
+            "64 games x 64 simulations with a 64-channel ResNet (int8), against two processes of mctx + pgx",
+            cores,
+            f"{value(ratio)} as fast ({spread(ratio)})",
+        ),
+        (
+            "1,024 games x 400 simulations on the device with the same network in bfloat16, against mctx + pgx",
+            gpu.facts["machine"]["gpu"].partition(",")[0],
+            f"{value(rate)} positions/s, {value(peer)} as fast ({spread(peer)})",
+        ),
+        (
+            "`make demo`: three minutes of training from random weights, share of 600 solved Connect-4 positions "
+            "in which the player keeps the theoretical result",
+            cores,
+            f"{percent(right)} after {games.value:,.0f} games",
+        ),
+    ]
+    return table(("Connect-4", "machine", "result"), rows)

@@ -19,6 +19,7 @@ from claims import (
     Results,
     gpu_claims,
     gpu_training_claims,
+    headlines,
     table_of_claims,
     training_claims,
 )
@@ -37,6 +38,7 @@ def all_figures(suite: str) -> str:
 
 
 BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "headlines": ("training", headlines),
     "cpu": ("cpu", lambda: table_of_claims("cpu", CPU_ROWS)),
     "peers": ("peers", lambda: table_of_claims("peers", PEER_ROWS)),
     "gpu": ("gpu", gpu_claims),
