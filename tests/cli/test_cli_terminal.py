@@ -14,7 +14,7 @@ from cli_cases import run, run_json
 from windrow import CheckpointError, ConfigError, make_game
 from windrow.cli.app import app
 from windrow.cli.duration import parse_duration
-from windrow.cli.output import counted, print_table, share_of_network
+from windrow.cli.output import counted, print_table, share_of_network, stdout
 from windrow.cli.training_display import describe_forecast
 from windrow.games.turns import parse_turn
 from windrow.play.match import MatchGame, MatchResult
@@ -151,6 +151,14 @@ def test_times_have_units() -> None:
     assert code == 1 and "--time 2 has no unit: write 2s, 2m or 2h" in err
     code, out, err = run("search", "tictactoe", "--time", "20ms")
     assert code == 0 and "stopped by time" in out, err
+
+
+def test_names_between_colons_are_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    """The class of a game is followed by a colon in many lines, and the words for emoji are common class names."""
+    stdout().print("three.py:Three: ResNet 32x3 on torch", markup=False)
+    print_table(("game", "board"), [("snake.py:Snake:size=5", ":o: :x:")])
+    out = capsys.readouterr().out
+    assert "three.py:Three: ResNet" in out and "snake.py:Snake:size=5" in out and ":o: :x:" in out
 
 
 def test_an_evaluator_is_not_a_damaged_checkpoint(tmp_path: Path) -> None:

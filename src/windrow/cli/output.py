@@ -35,7 +35,8 @@ def stderr() -> Console:
 def _console(stream: TextIO) -> Console:
     # A file or a pipe has no width; narrow ones would break lines that programs read. COLUMNS overrides both.
     width = None if stream.isatty() or os.environ.get("COLUMNS") else _WIDTH_OF_FILES
-    return Console(file=stream, highlight=False, width=width)
+    # Without emoji, because ":Three:" in the name of a game or ":o:" on a board would become pictures.
+    return Console(file=stream, highlight=False, emoji=False, width=width)
 
 
 def stdout_number() -> int | None:
@@ -170,12 +171,12 @@ def progress_bar(label: str, total: int | None) -> Generator[ProgressBar, None, 
     """A bar on stderr while something takes long; silent where stderr is not a terminal."""
     console = stderr()
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
         disable=not console.is_terminal,
