@@ -76,6 +76,11 @@ def test_every_defect_is_found_and_blamed_on_the_right_method(game: type) -> Non
     assert set(kinds(faults)) == {BROKEN[game]}
 
 
+def test_a_player_without_moves_may_be_an_end_that_to_play_does_not_know() -> None:
+    fault = find_faults(broken_moves.Stuck(), num_games=1)[0]
+    assert "if the game is over here, to_play must return TERMINAL" in fault.seen
+
+
 class Raising(Tictactoe):
     """Raises in one of its methods, somewhere."""
 

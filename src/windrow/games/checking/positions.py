@@ -241,7 +241,10 @@ class PositionChecker:
         elif player == CHANCE and actions:
             seen = f"gave {short(actions)}, but chance is to move; outcomes are no actions: return an empty list there"
         elif player >= 0 and not actions:
-            seen = f"gave nothing, but player {player} is to move; who cannot move must be skipped, or be able to pass"
+            seen = (
+                f"gave nothing, but player {player} is to move; if the game is over here, to_play must return "
+                "TERMINAL, and otherwise a player who cannot move must be skipped, or be able to pass"
+            )
         elif len(set(actions)) < len(actions):
             twice = next(action for action in actions if actions.count(action) > 1)
             seen = f"gave action {twice} more than once: {short(actions)}"
