@@ -186,7 +186,12 @@ def never_stop(engine: Any) -> None:
     engine.grow = lambda self, should_stop: grow(self, lambda: False)
 
 
-@pytest.mark.parametrize("change", [forget_moves, spend_less, change_keys, never_stop])
+def forget_children(engine: Any) -> None:
+    node = engine.node
+    engine.node = lambda self, tree, moves: None if moves else node(self, tree, moves)
+
+
+@pytest.mark.parametrize("change", [forget_moves, spend_less, change_keys, never_stop, forget_children])
 def test_mistakes_are_found(change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windrow.engine_registry.ENGINES", {**ENGINES, "broken": "nowhere:Broken"})
     monkeypatch.setitem(sys.modules, "nowhere", SimpleNamespace(Broken=broken(change)))

@@ -97,10 +97,11 @@ def _check_search(game: CoreGame, config: SearchConfig, able: Capabilities) -> N
                     law.run()
                     law.advance(action)
             before = [search.node([action], tree=tree) for tree, action in enumerate(actions)]
+            _require(None not in before, "node() gives None for a move that was searched", search)
             search.advance(actions)
             if any(game.to_play(state) < 0 for state in search.states):
                 continue
-            kept = [0 if node is None else max(node.visits - 1, 0) for node in before]
+            kept = [max(node.visits - 1, 0) for node in before]
             for tree, result in enumerate(results := search.run()):
                 _require(int(result.visits.sum()) >= kept[tree] + _BUDGET, "a subtree was not kept", search)
             _compare(search, laws, None, results, able)

@@ -161,9 +161,9 @@ class Search:
     def node(self, path: Sequence[int] = (), *, tree: int = 0) -> Any:
         """The node that the moves of `path` lead to from a root; None if no simulation has reached it.
 
-        It has `kind` ("expanded", "over", "chance", "leaf"), `to_play`, `visits`, `value` (the evaluator's, for the
-        player to move), `value_sum`, `in_flight`, and arrays over its moves: `actions`, `priors`, `edge_visits`,
-        `edge_value_sums`, `edges_in_flight`. Between two results of a `stream` this may be asked too.
+        It has `kind` ("new", "waiting", "expanded", "over" or "chance"), `to_play`, `visits`, `value` (the evaluator's,
+        for the player to move), `value_sum`, `in_flight`, and arrays over its moves: `actions`, `priors`,
+        `edge_visits`, `edge_value_sums`, `edges_in_flight`. It may also be called between two results of a `stream`.
         """
         return self.engine.node(tree, path) if self.is_planted else None
 

@@ -149,13 +149,14 @@ def make_stats(
 
     Args:
         engine: its name.
-        totals: what the trees have counted, as `_core.Forest.totals` gives it.
+        totals: counts of this search over all trees, 0 for what is not counted: `simulations`, `evaluations`,
+            `cache_hits`, `collisions`, `terminal_hits`, `max_depth`, `depth_sum`, `nodes`, `bytes`, `full_trees`.
         schedule: how the trees are grown.
-        spent: seconds in select, encode, complete and evaluate, and calls and rows of the evaluator.
-        num_trees: how many trees.
+        spent: seconds of selecting, encoding, completing and evaluating, then the number of evaluator calls and rows.
+        num_trees: the number of trees.
         num_places: rows that the calls of the evaluator had room for.
         cache_bytes: memory of the cache.
-        others: stats that not every engine has.
+        others: stats that only some engines have.
     """
     select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = spent
     counted: dict[str, Any] = {name: totals[name] for name in _COUNTED}
