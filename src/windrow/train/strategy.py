@@ -4,7 +4,7 @@ A `TrainingRun` looks after the folder, the limits, the metrics and the checkpoi
 and learns. It is used by one thread at a time, in this order:
 
     strategy = SomeStrategy(game, config)               raises ConfigError for what it cannot do; nothing is written yet
-    strategy.open(folder, progress, learner_state)      makes the network, and goes on from a checkpoint if there is one
+    strategy.open(folder, progress, learner_state)      makes the network, or restores it from a checkpoint
     strategy.prepare()                                  what takes long and is not training, such as compiling
     strategy.iterate(on_event)                          plays some games, learns from them; gives metrics
     strategy.measure_strength()                         every `evaluate_every` iterations
@@ -55,7 +55,14 @@ class Strategy(ABC):
 
     @abstractmethod
     def open(self, folder: Path, progress: Progress, learner_state: Mapping[str, Any] | None) -> None:
-        """Make all that is needed to play and learn; `folder` is the run's, and locked by this process."""
+        """Make all that is needed to play and learn.
+
+        Args:
+            folder: the run's, locked by this process.
+            progress: the run's counters and limits; `iterate` needs it too.
+            learner_state: None in a new run. On resume the tensors of `learner_state()`, and the network's weights,
+                each under the name that it has in `net.state_dict()` with "net." in front: load both.
+        """
 
     def prepare(self) -> None:  # noqa: B027 - most need no preparation
         """Do beforehand what takes long; the clock of the run stands still."""
@@ -79,7 +86,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def learner_state(self) -> Mapping[str, Any]:
-        """What `open` needs to go on, as `Learner.state` gives it."""
+        """The tensors that `open` needs to go on, by name, such as the optimizer's: a flat mapping, as `Learner.state`.
+
+        The weights need not be among them: a checkpoint has them from `net`.
+        """
 
     def forget_before(self, iteration: int) -> None:  # noqa: B027 - there may be nothing to delete
         """Delete what only checkpoints before `iteration` would need."""
