@@ -1,4 +1,4 @@
-"""Scale on paper: what 10, 100 and 1,000 Ray nodes would do, from costs measured here; docs/scaling.md tells the story.
+"""Scale on paper: what 10, 100 and 1,000 Ray nodes would do, from costs measured here; docs/cluster.md explains it.
 
 First the costs: selecting a leaf, what a request costs the worker and the inference actor (processor time, by the
 system's count, so that a busy machine does little harm), what a report costs the driver, and how many bytes travel.

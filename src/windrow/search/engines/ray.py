@@ -168,7 +168,7 @@ def pace_for(config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -
 def _batch_size(config: SearchConfig, num_leaves: int, num_batches: int) -> int:
     """Rows of a batch, if `num_leaves` can be out without a price in strength.
 
-    A few trees have more out: one in 25 of the budget; docs/ray.md says what that costs.
+    A few trees have more out: one in 25 of the budget; docs/engines.md says what that costs.
     """
     budget = 400 if config.num_simulations is None else config.num_simulations
     pending = max(num_leaves, min(64, budget // 25))
