@@ -22,7 +22,7 @@ class Finding:
     """One thing that is wrong with a run."""
 
     name: str
-    """Which check found it, such as "constant_value"; docs/doctor.md has a section for each."""
+    """Which check found it, such as "constant_value"; docs/train-well.md describes each."""
     evidence: str
     """What was seen, with the figures."""
     remedy: str
