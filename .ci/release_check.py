@@ -45,6 +45,12 @@ def version() -> str:
     return find(r'^version = "(.+?)"', "pyproject.toml")
 
 
+def file_name() -> str:
+    """How the names of the sdist and of the wheels begin."""
+    name = find(r'^name = "(.+?)"', "pyproject.toml")
+    return f"{name.replace('-', '_')}-{version()}"
+
+
 def version_problems() -> list[str]:
     """Where another version is named than pyproject.toml does."""
     number, problems = version(), list[str]()
@@ -143,13 +149,13 @@ def check(tag: str | None) -> None:
     tools = fresh_python("tools")
     run(tools, "-m", "pip", "install", "-q", "-r", ROOT / ".ci" / "release-requirements.txt")
     run(tools, "-m", "build", "--sdist", "--outdir", WORK / "dist", ROOT)
-    sdist = only("dist", f"windrow-{version()}.tar.gz")
+    sdist = only("dist", f"{file_name()}.tar.gz")
     demand(sdist_problems(sdist))
 
     print("3. A wheel from the unpacked sdist")
     run("tar", "-xzf", sdist)
-    run(tools, "-m", "build", "--wheel", "--outdir", WORK / "dist", f"windrow-{version()}")
-    wheel = only("dist", f"windrow-{version()}-*.whl")
+    run(tools, "-m", "build", "--wheel", "--outdir", WORK / "dist", file_name())
+    wheel = only("dist", f"{file_name()}-*.whl")
     demand(wheel_problems(wheel))
     run(tools, "-m", "twine", "check", "--strict", sdist, wheel)
 

@@ -73,7 +73,7 @@ def check_command() -> None:
 
 def main() -> None:
     """Run all checks."""
-    assert windrow.__version__ == metadata.version("windrow")
+    assert windrow.__version__ == metadata.version("windrow-mcts")
     check_files()
     check_search()
     check_command()

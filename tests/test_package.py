@@ -285,4 +285,4 @@ def test_version_has_one_source() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     match = re.search(r'^version = "(.+?)"', project, re.MULTILINE)
     assert match is not None
-    assert windrow.__version__ == metadata.version("windrow") == match[1]
+    assert windrow.__version__ == metadata.version("windrow-mcts") == match[1]

@@ -117,7 +117,7 @@ def test_sdist_holds_what_git_tracks(tmp_path: Path) -> None:
     code = f"from scikit_build_core.build import build_sdist; print(build_sdist({str(tmp_path)!r}))"
     run = subprocess.run([sys.executable, "-c", code], cwd=copy, capture_output=True, text=True, check=True)
     sdist = tmp_path / run.stdout.split()[-1]
-    assert sdist.name == f"windrow-{windrow.__version__}.tar.gz"
+    assert sdist.name == f"windrow_mcts-{windrow.__version__}.tar.gz"
     assert release_check.sdist_problems(sdist) == []
 
 
@@ -135,7 +135,7 @@ def test_faults_of_a_wheel_are_seen(tmp_path: Path) -> None:
     ):
         wheel = tmp_path / "windrow.whl"
         with zipfile.ZipFile(wheel, "w") as archive:
-            native = {"windrow/_core.cpython-311-x86_64-linux-gnu.so", "windrow-0.1.0.dist-info/METADATA"}
+            native = {"windrow/_core.cpython-311-x86_64-linux-gnu.so", "windrow_mcts-0.1.0.dist-info/METADATA"}
             for name in names - lacking | extra | native:
                 archive.writestr(name, "")
         problems = release_check.wheel_problems(wheel)

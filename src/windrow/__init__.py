@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
         return compile_game
     if name == "__version__":
-        from importlib.metadata import version
+        from windrow.distribution import installed_version
 
-        return version("windrow")
+        return installed_version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

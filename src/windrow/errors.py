@@ -6,8 +6,7 @@ All derive from `WindrowError`, and each also from the built-in a Python program
 
 from __future__ import annotations
 
-import re
-import sys
+from windrow.distribution import NAME
 
 
 class WindrowError(Exception):
@@ -54,42 +53,18 @@ class MissingExtraError(WindrowError, ImportError):
     """A feature needs an optional package; the message names the extra, and what `pip` has to install for it."""
 
 
-_REQUIREMENT = re.compile(
-    r"""(?P<what>[^;]+?)\s*;\s*(python_version < ["'](?P<below>[\d.]+)["'] and )?extra == ["'](?P<extra>\w+)["']"""
-)
-
-
 def how_to_install(extra: str) -> str:
-    """The command that installs what an extra of windrow brings: `pip install "ray>=2.30" (windrow's extra "ray")`.
+    """The command that installs what an extra of windrow brings: `pip install "windrow-mcts[ray]"`.
 
-    The packages are named, and windrow is not: by that name PyPI has another project, and who has a wheel has no
-    checkout to install from.
+    pip and uv keep the windrow that is installed, wherever it came from, and add the packages of the extra: nothing is
+    compiled again.
     """
-    packages = _packages_of(extra)
-    if not packages:  # run from its source, without being installed
-        return f'pip install ".[{extra}]" in a checkout of windrow'
-    return f'pip install {" ".join(packages)} (windrow\'s extra "{extra}")'
-
-
-def _packages_of(extra: str) -> list[str]:
-    """What an extra asks for, each in quotation marks, those of the extras in it included; nothing if not known."""
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import PackageNotFoundError, metadata
 
     try:
-        lines = requires("windrow") or []
+        extras = metadata(NAME).get_all("Provides-Extra", [])
     except PackageNotFoundError:
-        return []
-    packages: list[str] = []
-    for line in lines:
-        found = _REQUIREMENT.fullmatch(line)
-        if found is None or found["extra"] != extra:
-            continue
-        if found["below"] and tuple(map(int, found["below"].split("."))) <= sys.version_info[:2]:
-            continue
-        others = re.fullmatch(r"windrow\[(.+)\]", found["what"])
-        packages += (
-            [package for name in others[1].split(",") for package in _packages_of(name)]
-            if others
-            else [f'"{found["what"]}"']
-        )
-    return packages
+        extras = []
+    if extra not in extras:  # run from its source, without being installed by pip
+        return f'pip install ".[{extra}]" in a checkout of windrow'
+    return f'pip install "{NAME}[{extra}]"'

@@ -65,7 +65,7 @@ def test_the_command_is_installed_and_is_the_module() -> None:
     (script,) = entry_points(group="console_scripts", name="windrow")
     assert script.value == "windrow.cli:main"
     done = run_process("--version")
-    assert (done.returncode, done.stdout.strip()) == (0, f"windrow {version('windrow')}")
+    assert (done.returncode, done.stdout.strip()) == (0, f"windrow {version('windrow-mcts')}")
 
 
 def test_help_does_not_load_a_network_library() -> None:
@@ -188,7 +188,7 @@ def test_a_missing_package_is_named_with_its_extra(package: str) -> None:
     code = WITHOUT.format(package=package)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f'needs {package}: pip install "typer' in done.stderr
+    assert f'needs {package}: pip install "windrow-mcts[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -197,7 +197,7 @@ def test_what_needs_pytorch_says_so(line: str) -> None:
     command = [sys.executable, "-c", WITHOUT_TORCH, *line.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-    assert 'needs PyTorch: pip install "torch' in done.stderr
+    assert 'needs PyTorch: pip install "windrow-mcts[torch]"' in done.stderr
 
 
 @pytest.mark.parametrize("options", ["", "--json"])

@@ -230,14 +230,18 @@ print("torch" in sys.modules, evaluator.backend)
 @pytest.mark.parametrize(
     ("absent", "call", "message"),
     [
-        (["openvino"], 'load(FILE, backend="openvino")', 'openvino not installed: pip install "openvino'),
-        (["nncf"], 'load(FILE, backend="openvino-int8")', 'nncf not installed: pip install "openvino'),
-        (["onnxruntime"], 'load(FILE, backend="onnxruntime")', 'pip install "onnxruntime'),
-        (["torch"], 'load(FILE, backend="torch")', 'torch not installed: pip install "torch'),
-        (["onnxruntime", "openvino"], "load(FILE)", 'pip install "onnxruntime'),
-        (["onnx"], 'load(FILE, backend="onnxruntime").update({})', 'onnx: pip install "onnxruntime'),
-        (["jax"], "windrow.evaluators.from_jax", 'from_jax needs JAX: pip install "jax'),
-        (["torch"], "windrow.evaluators.TorchEvaluator", 'needs PyTorch: pip install "torch'),
+        (
+            ["openvino"],
+            'load(FILE, backend="openvino")',
+            'openvino not installed: pip install "windrow-mcts[openvino]"',
+        ),
+        (["nncf"], 'load(FILE, backend="openvino-int8")', 'nncf not installed: pip install "windrow-mcts[int8]"'),
+        (["onnxruntime"], 'load(FILE, backend="onnxruntime")', 'pip install "windrow-mcts[onnx]"'),
+        (["torch"], 'load(FILE, backend="torch")', 'torch not installed: pip install "windrow-mcts[torch]"'),
+        (["onnxruntime", "openvino"], "load(FILE)", 'pip install "windrow-mcts[onnx]"'),
+        (["onnx"], 'load(FILE, backend="onnxruntime").update({})', 'onnx: pip install "windrow-mcts[onnx]"'),
+        (["jax"], "windrow.evaluators.from_jax", 'from_jax needs JAX: pip install "windrow-mcts[jax]"'),
+        (["torch"], "windrow.evaluators.TorchEvaluator", 'needs PyTorch: pip install "windrow-mcts[torch]"'),
     ],
 )
 def test_what_is_not_installed_is_named(
@@ -265,7 +269,7 @@ except windrow.MissingExtraError as error:
     print(error)
 """
     printed = run_without(["onnxscript"], code, tmp_path)
-    assert 'exporting a module needs onnxscript: pip install "onnxruntime' in printed
+    assert 'exporting a module needs onnxscript: pip install "windrow-mcts[onnx]"' in printed
 
 
 # --- Errors ------------------------------------------------------------------------------------------------------

@@ -203,5 +203,5 @@ def test_only_classes_are_compiled() -> None:
 
 def test_without_numba_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtraError, match=r'needs numba: pip install "numba.*windrow.s extra "numba"'):
+    with pytest.raises(MissingExtraError, match=r'needs numba: pip install "windrow-mcts\[numba\]"'):
         Race(goal=5)

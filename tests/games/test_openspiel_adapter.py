@@ -255,7 +255,7 @@ def test_impossible_parameters_are_openspiels_to_refuse() -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(MissingExtraError, match=r'need open_spiel: pip install "open_spiel'):
+    with pytest.raises(MissingExtraError, match=r'need open_spiel: pip install "windrow-mcts\[openspiel\]"'):
         OpenSpielGame("hex")
 
 

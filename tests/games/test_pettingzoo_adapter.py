@@ -126,7 +126,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtraError, match=r"chess_v6 needs chess: pip install"):
         PettingZooGame("chess_v6")
     monkeypatch.setitem(sys.modules, "pettingzoo.classic", None)
-    with pytest.raises(MissingExtraError, match=r'need PettingZoo: pip install "pettingzoo'):
+    with pytest.raises(MissingExtraError, match=r'need PettingZoo: pip install "windrow-mcts\[pettingzoo\]"'):
         PettingZooGame("connect_four_v3")
 
 

@@ -51,7 +51,7 @@ def test_pace(settings: dict[str, Any], num_trees: int, batch_size: int, num_bat
         ({"num_actors": -1}, "num_actors must be from 0"),
         ({"gpus_per_actor": -0.5}, "gpus_per_actor must be from 0"),
         ({"address": 6379}, "address must be the text"),
-        ({"gpus_per_worker": 1.0}, "set num_actors=0 too"),
+        ({"gpus_per_worker": 1.0}, "also set num_actors=0"),
     ],
 )
 def test_impossible_settings(settings: dict[str, Any], match: str) -> None:
@@ -61,7 +61,7 @@ def test_impossible_settings(settings: dict[str, Any], match: str) -> None:
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r'needs Ray: pip install "ray.*windrow.s extra "ray"'):
+    with pytest.raises(MissingExtraError, match=r'needs Ray: pip install "windrow-mcts\[ray\]"'):
         Search(GAME, UniformEvaluator(), SearchConfig(engine="ray"))
 
 

@@ -62,7 +62,7 @@ def test_cluster_config() -> None:
     (installing,) = config["setup_commands"]
     # By its file, with its extras: by its name pip would find another project.
     wheels = next(iter(config["file_mounts"]))
-    assert f"{wheels}/windrow-*.whl)[train,ray,onnx]" in installing and "ray[" in installing
+    assert f"{wheels}/windrow_mcts-*.whl)[train,ray,onnx]" in installing and "ray[" in installing
     assert not re.search(r"[\s\"']windrow\b", installing)
     assert any("ray start --head" in command for command in config["head_start_ray_commands"])
     command = re.search(r"windrow train.*?--run \S+", text, re.DOTALL)

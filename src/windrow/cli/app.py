@@ -9,7 +9,6 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, cast
 
 import typer
@@ -17,6 +16,7 @@ from typer.core import TyperGroup
 
 from windrow.cli.foreign import explain_option
 from windrow.cli.output import print_error, print_warning
+from windrow.distribution import installed_version
 from windrow.errors import WindrowError
 from windrow.games import targets
 
@@ -104,7 +104,7 @@ def _explain_usage(error: Any) -> int:
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        print(f"windrow {version('windrow')}")
+        print(f"windrow {installed_version()}")
         raise typer.Exit
 
 

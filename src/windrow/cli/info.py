@@ -11,6 +11,7 @@ import typer
 from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_facts, print_json, print_table
 from windrow.cores import num_cores
+from windrow.distribution import NAME
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
 from windrow.memory import spare_memory
@@ -96,7 +97,7 @@ def collect() -> dict[str, Any]:
     """All of it as plain values."""
     return {
         "system": {
-            "windrow": _version("windrow"),
+            "windrow": _version(NAME),
             "python": platform.python_version(),
             "numpy": _version("numpy"),
             "system": platform.platform(),

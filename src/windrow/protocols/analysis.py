@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
 from time import perf_counter
 from typing import IO, Any, TextIO
 
 from windrow.config import SearchConfig
+from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.protocols.description import describe_tree
@@ -96,7 +96,7 @@ class AnalysisServer:
         """What this server is: version, game and model."""
         game = self._game
         return {
-            "version": version("windrow"),
+            "version": installed_version(),
             "game": game.name,
             "game_options": dict(game.options),
             "models": [{"name": self._model, "is_network": self._is_network}],
@@ -189,7 +189,7 @@ class AnalysisServer:
     def _act(self, action: Action) -> None:
         given = action.given
         if action.name == "query_version":
-            self._answer({**given, "version": version("windrow")})
+            self._answer({**given, "version": installed_version()})
         elif action.name == "query_models":
             described = self.describe()
             self._answer({**given, **{key: described[key] for key in ("models", "game", "game_options")}})

@@ -16,11 +16,11 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import version
 from time import perf_counter, sleep
 from typing import IO, TextIO
 
 from windrow.config import SearchConfig
+from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.protocols.gomocup_board import (
@@ -389,7 +389,7 @@ def about_brain(evaluator: str) -> dict[str, str]:
     """
     return {
         "name": "windrow",
-        "version": version("windrow"),
+        "version": installed_version(),
         "author": "windrow contributors",
         "description": f"Monte-Carlo tree search; positions are evaluated by {evaluator}",
     }

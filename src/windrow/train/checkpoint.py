@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, cast
 
 from torch import Tensor
 
+from windrow.distribution import installed_version
 from windrow.errors import CheckpointError, ConfigError, GameError
 from windrow.files import read_regular
 from windrow.games.core_game import CoreGame
@@ -232,8 +233,6 @@ def latest_checkpoint(run_folder: str | Path) -> Path | None:
 def _describe(
     step: int, *, game: CoreGame, net: Any, config: Mapping[str, Any], metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
-    from importlib.metadata import version
-
     if not isinstance(game, CoreGame):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"a checkpoint names its game, so that it can be made again: give windrow.make_game('FILE.py:"
@@ -247,7 +246,7 @@ def _describe(
         "net": spec_of(net),
         "search": config.get("search"),
         "config": config,
-        "windrow": version("windrow"),
+        "windrow": installed_version(),
         "commit": _commit(),
         "step": step,
         "metrics": metrics,

@@ -13,10 +13,10 @@ import json
 import re
 from datetime import datetime
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from windrow.distribution import installed_version
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.train.disk import replace_file
@@ -61,7 +61,7 @@ def make_page(run: RunData) -> str:
     """The whole file."""
     files = {path.lstrip("/"): content.decode() for path, (content, _) in read_files("watch").items()}
     described = describe_run(run)
-    written = f"Written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} by windrow {version('windrow')}."
+    written = f"Written {datetime.now().astimezone():%Y-%m-%d %H:%M %Z} by windrow {installed_version()}."
     games, listed = _inline_games(run)
     data = {"messages": [{**described, "written": written}, describe_metrics(run), listed], "games": games}
     script = _join_modules("watch.js", files, set())

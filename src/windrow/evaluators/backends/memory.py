@@ -16,7 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-_PACKAGES = ("windrow", "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "openvino", "nncf")
+from windrow.distribution import NAME
+
+_PACKAGES = (NAME, "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "openvino", "nncf")
 
 
 def cache_folder() -> Path:
