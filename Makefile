@@ -1,13 +1,14 @@
 # Every target prepares what it needs by itself: the virtual environment, the pinned tools, the native core. Stamp files
-# in .venv remember what is done, so a second call is quick and an edit under cpp/ rebuilds only what changed.
+# in .venv-dev remember what is done, so a second call is quick and an edit under cpp/ rebuilds only what changed.
 #
 #   make test ARGS="-k connect4"     passes more arguments to what the target runs
-#   make PYTHON=/path/to/python3.12  chooses the interpreter of a new .venv (Python 3.10 or newer)
+#   make PYTHON=/path/to/python3.12  chooses the interpreter of a new .venv-dev (Python 3.10 or newer)
 
 PYTHON ?= python3
 ARGS ?=
 
-VENV := .venv
+# Not .venv, which is a user's own in his clone (docs/start.md).
+VENV := .venv-dev
 PY := $(VENV)/bin/python
 CREATED := $(VENV)/.created
 TOOLS := $(VENV)/.tools
@@ -29,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(CORE) ## make .venv with the pinned development tools and windrow itself, editable
+install: $(CORE) ## make .venv-dev with the pinned development tools and windrow itself, editable
 
 demo: $(CORE) ## train Connect-4 for three minutes, and say how strong it became
 	$(PY) examples/demo.py $(ARGS)
