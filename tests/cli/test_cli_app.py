@@ -75,10 +75,13 @@ def test_help_does_not_load_a_network_library() -> None:
 
 
 @pytest.mark.parametrize("path", commands(), ids=" ".join)
-def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...]) -> None:
+def test_every_command_has_help_with_examples_and_json(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = run(*path, "--help")
     assert code == 0
-    assert "Examples" in out and f"windrow {' '.join(path)}" in out
+    examples = [line.strip() for line in out.partition("Examples")[2].splitlines()]
+    assert any(line.startswith(f"windrow {' '.join(path)}") for line in examples)
+    assert not [line for line in examples if line and not line.startswith(("windrow ", "# "))]  # none is broken
     if path != ("bench",):  # a group has no output of its own
         assert "--json" in out
 
@@ -270,10 +273,10 @@ def test_flags_go_before_set_and_set_before_defaults() -> None:
 
 
 def test_foreign_flags_are_those_of_the_documentation() -> None:
-    page = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
     for flag, meant in FOREIGN.items():
         rows = [row for row in page.splitlines() if f"`{flag}`" in row]
-        assert len(rows) == 1, f"docs/names.md must have {flag} in one row"
+        assert len(rows) == 1, f"docs/coming-from.md must have {flag} in one row"
         assert f"`{meant}" in rows[0], rows[0]
 
 
@@ -284,7 +287,7 @@ def test_foreign_flags_are_those_of_the_documentation() -> None:
         ("--lr", ["--set"], "train", "--lr: windrow says --set learner.learning_rate=..."),
         ("--eval-batch", ["--set"], "selfplay", "--eval-batch: windrow says --set max_batch=..."),
         ("--eval-batch", ["--set"], "train", "--eval-batch: windrow says --set search.engine.max_batch=..."),
-        ("--no-train", [], "selfplay", "--no-train: leave it out, 'windrow selfplay' plays and does nothing else"),
+        ("--no-train", [], "selfplay", "--no-train: remove it; 'windrow selfplay' only plays"),
         ("--no-checkpoints", ["--no-save"], "train", "--no-checkpoints: windrow says --no-save"),
         ("--checkpoint", ["--evaluator"], "search", "--checkpoint: windrow says --evaluator"),
         ("--weights", ["--checkpoint"], "play", "--weights: windrow says --checkpoint"),
@@ -294,7 +297,7 @@ def test_foreign_flags_are_those_of_the_documentation() -> None:
             "--model",
             ["--games"],
             "match",
-            "--model: 'windrow match' has no such option; its help says where a network is named",
+            "--model: 'windrow match' has no such option; 'windrow match --help' shows how to name a network",
         ),
         ("--entirely-unknown", ["--sims"], "search", None),
     ],

@@ -73,7 +73,7 @@ def test_a_clean_game_is_exit_code_0() -> None:
 def test_faults_are_printed_with_exit_code_1() -> None:
     code, out, err = run("check", f"{GAMES / 'broken_moves.py'}:Descending", "--games", "3")
     assert (code, err) == (1, "")
-    assert "has faults of 1 kind (3 games" in out
+    assert "has 1 kind of faults (3 games" in out
     assert "legality, legal_actions: gave actions that do not ascend: [8, 7, 6, 5, 4, 3, 2, 1, 0]" in out
     assert "to see it again:" in out and "windrow.make_game(" in out
     assert "more times: legality, legal_actions" in out

@@ -30,7 +30,7 @@ NAMED = ("--network", "mynet.py:Transformer")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the page's class in mynet.py."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (source,) = (block for block in blocks if "class Transformer" in block)
     (tmp_path / "mynet.py").write_text(source, encoding="utf-8")
     return tmp_path

@@ -23,7 +23,7 @@ from windrow.train.checkpoint import load_model
 from windrow.train.fit import Forecast
 
 HEADER = ("engine", "<trees", "sims/s", "positions/s", "network alone/s", "share", "against the first")
-TUNED = ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples")
+TUNED = ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows per call", "fill", "network", "samples")
 CANDIDATE = (">", "multiprocess, 1024 x 16, 4 workers", "999,999", "0.95", "949,999", "4096.0", "100%", "100%", "12")
 ROW = (
     "multiprocess",
@@ -145,7 +145,7 @@ def test_an_illegal_move_is_called_by_its_name() -> None:
 def test_times_have_units() -> None:
     assert [parse_duration(text) for text in ("500ms", "90s", "3m", "1.5h", "2d")] == [0.5, 90, 180, 5400, 172800]
     for text in ("soon", "", "nan", "inf", "-1s", "3x", "1sm"):
-        with pytest.raises(ConfigError, match="a time is written like"):
+        with pytest.raises(ConfigError, match="not a duration; write"):
             parse_duration(text)
     code, _, err = run("search", "tictactoe", "--time", "2")
     assert code == 1 and "--time 2 has no unit: write 2s, 2m or 2h" in err

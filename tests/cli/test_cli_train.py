@@ -54,7 +54,7 @@ def test_a_run_that_is_at_its_end_says_so() -> None:
     run("train", "connect4:rows=4,columns=4", "--iterations", "1", "--run", "small", *SMALL)
     code, out, err = run("train", "--resume", "small")
     assert code == 0
-    assert "at its end; to go on: windrow train --resume small --iterations 2" in err
+    assert "this run is finished; to continue it: windrow train --resume small --iterations 2" in err
     assert "windrow play connect4:rows=4,columns=4 --checkpoint small" in out
 
 
@@ -66,7 +66,7 @@ def test_the_choice_of_a_backend_is_told_in_short() -> None:
     assert _in_short(choice).splitlines() == [
         "torch: best of 2.",
         "Left out: onnxruntime, the module cannot be exported.",
-        "Left out: 2 that this machine has not; windrow info lists them.",
+        "2 backends are not available on this machine (windrow info lists them).",
     ]
 
 
@@ -79,7 +79,7 @@ def test_an_option_of_the_game_is_set() -> None:
     ("more", "reason"),
     [
         (("--set", "min_positions=1000"), r"learning begins at 1,000.*Try --iterations 2 or --set min_positions=\d+"),
-        (("--set", "overlap=true"), "begins in the next one.*Try --iterations 2.$"),
+        (("--set", "overlap=true"), "begins in the next iteration.*Try --iterations 2.$"),
         (("--batch-size", "4096"), "less than a batch of 4,096.*Try --iterations 2 or --batch-size [1-9]"),
         (("--set", "samples_per_position=0"), "samples_per_position is 0.*Try --set samples_per_position=4"),
     ],
@@ -150,7 +150,7 @@ def test_nothing_is_kept_on_request() -> None:
     assert document["games"] == 16 and "run" not in document
     assert not Path("runs").exists()
     code, _, err = run("train", "tictactoe", "--no-save", "--run", "x")
-    assert code == 1 and "--no-save keeps nothing" in err
+    assert code == 1 and "--no-save writes no run" in err
 
 
 def test_a_config_file_and_what_goes_before_it() -> None:
@@ -169,16 +169,16 @@ def test_a_config_file_and_what_goes_before_it() -> None:
     [
         (("chess",), "unknown game 'chess'"),
         ((), "name a game or a config"),
-        (("bad.toml", "--resume", "runs/x"), "a run has its own config: leave bad.toml out"),
+        (("bad.toml", "--resume", "runs/x"), "a resumed run has its own config: remove bad.toml"),
         (("--resume", "nowhere"), "nowhere holds no run"),
         (("missing.toml",), "cannot read missing.toml"),
         (("bad.toml",), "bad.toml cannot be read"),
         (("unknown.toml",), r"in [search]: there is no setting 'c_put'"),
-        (("tictactoe", "--set", "search.time_limit_s=1"), "training counts simulations"),
+        (("tictactoe", "--set", "search.time_limit_s=1"), "training needs a fixed number of simulations"),
         (("tictactoe", "--set", "nonsense=1"), "there is no setting 'nonsense'"),
-        (("tictactoe", "--time", "soon"), "a time is written like 90s"),
+        (("tictactoe", "--time", "soon"), "not a duration; write 90s"),
         (("tictactoe", "--time", "3"), "--time 3 has no unit: write 3s, 3m or 3h"),
-        (("tictactoe", "--time", ""), "a time is written like 90s"),
+        (("tictactoe", "--time", ""), "not a duration; write 90s"),
         (("tictactoe", "--set", "game_options=x"), "[game_options] must be a table of options, not 'x'"),
         (("tictactoe", "--set", "game_options.a.b=1"), "tictactoe has no option 'a'"),
         (("tictactoe", "--set", "game.size=1"), "game.size cannot be set: game is 'tictactoe'"),

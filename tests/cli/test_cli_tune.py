@@ -32,7 +32,7 @@ def test_it_prints_a_table_and_writes_a_config(tmp_path: Path, monkeypatch: pyte
     code, out, err = tune_tictactoe("--sims", "16", "--max-trees", "16", "--engine", "vectorized")
     assert code == 0, err
     assert "adjusted/s" in out and "Choice: vectorized" in out and "tictactoe-tuned.toml" in out
-    assert "give it to search, selfplay, profile or train" in out
+    assert "in windrow search, selfplay, profile or train" in out
     sections = read_file("tictactoe-tuned.toml")
     assert sections["game"] == "tictactoe" and sections["search"]["engine"]["name"] == "vectorized"
     assert 1 <= sections["selfplay"]["num_slots"] <= 16
@@ -135,9 +135,9 @@ def test_profile_takes_it(config: Path) -> None:
 @pytest.mark.parametrize(
     ("engine", "positions", "said"),
     [
-        ("tensor", "2", "give it to search or train as --config; selfplay and profile cannot use the tensor engine."),
-        ("batched", "1", "give it to search or profile as --config; selfplay and train cannot use the batched engine."),
-        ("vectorized", "2", "give it to search, selfplay, profile or train as --config."),
+        ("tensor", "2", "in windrow search or train; selfplay and profile cannot use the tensor engine."),
+        ("batched", "1", "in windrow search or profile; selfplay and train cannot use the batched engine."),
+        ("vectorized", "2", "in windrow search, selfplay, profile or train."),
     ],
 )
 def test_a_choice_says_which_commands_take_it(

@@ -1,4 +1,4 @@
-"""The `windrow` command: one file per command, each no more than parsing and printing around public Python."""
+"""The `windrow` command: one file per command, each of which only parses and prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.errors import how_to_install
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code: 0 done, 1 an error, 2 wrong usage, 130 interrupted."""
+    """Run the command line and exit with its code: 0 success, 1 error, 2 wrong usage, 130 interrupted."""
     try:
         from windrow.cli.app import app
     except ModuleNotFoundError as error:

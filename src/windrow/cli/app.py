@@ -1,4 +1,4 @@
-"""All commands together, and what they have in common: errors in one line, exit codes, hints for foreign flags."""
+"""The command line as a whole: its commands, error messages, exit codes and hints for foreign flags."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -28,17 +29,21 @@ COMMANDS = (
 
 INTERRUPTED = 130
 
+_TYPES: dict[Any, str] = {int: "N", list[int]: "N", float: "X", str: "TEXT", list[str]: "TEXT", Path: "PATH"}
+"""How a help shows the value of an option, by type."""
+
 # Typer brings Click along in some versions and depends on it in others; this names the same class in both.
 _UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 
 
 class WindrowGroup(TyperGroup):
-    """The command line as a whole: what goes wrong anywhere in it becomes one clear line and an exit code."""
+    """The whole command line. An error in any command becomes one clear line and an exit code."""
 
     def main(self, args: Sequence[str] | None = None, *other: Any, standalone_mode: bool = True, **more: Any) -> Any:
-        """Run a command and leave with its exit code; in standalone mode, which is the usual one."""
+        """Run a command and exit with its code (in standalone mode, the usual one)."""
         if not standalone_mode:
             return super().main(args, *other, standalone_mode=False, **more)
+        _shorten_types(self)
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _print_warning
@@ -58,21 +63,31 @@ class WindrowGroup(TyperGroup):
         except Exception as error:
             if not _was_imported(error):
                 raise
-            print_error(f"the file of the game cannot be imported:\n{_describe_import(error)}")
+            print_error(f"the game's file cannot be imported:\n{_describe_import(error)}")
             code = 1
         if code == INTERRUPTED:
             print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _shorten_types(command: Any) -> None:
+    """Show N for a number and nothing for a flag in every help, where Typer writes <int range> and <bool>."""
+    for inner in getattr(command, "commands", {}).values():
+        _shorten_types(inner)
+    for parameter in command.params:
+        if parameter.metavar is None and parameter.param_type_name == "option":
+            of = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)  # newer Typer only
+            parameter.metavar = "" if parameter.is_flag else _TYPES.get(of)
+
+
 def _was_imported(error: Exception) -> bool:
-    """Whether it is a game's own file that raised, when it was imported."""
+    """Whether a game's own file raised this error while it was imported."""
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     return targets.__file__ in frames and (isinstance(error, SyntaxError) or "<frozen importlib._bootstrap>" in frames)
 
 
 def _describe_import(error: Exception) -> str:
-    """The error as Python tells it, from the file's own lines on."""
+    """The traceback as Python prints it, starting at the imported file's own lines."""
     inside, is_past = error.__traceback__, False
     while inside is not None:
         name = inside.tb_frame.f_code.co_filename
@@ -88,7 +103,7 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _explain_usage(error: Any) -> int:
-    """Say what is wrong with the arguments, and how it may have been meant; returns the exit code."""
+    """Print what is wrong with the arguments and what was probably meant; return the exit code."""
     if type(error).__name__ == "NoArgsIsHelpError":  # the help is on the screen already
         return 2
     context = error.ctx
@@ -111,7 +126,7 @@ def _print_version(is_wanted: bool) -> None:
 app = typer.Typer(
     name="windrow",
     cls=WindrowGroup,
-    help="Neural Monte-Carlo tree search: search positions, play, compare players, measure.",
+    help="Neural Monte-Carlo tree search for your own games and networks.",
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -122,7 +137,7 @@ app = typer.Typer(
 def _windrow(  # pyright: ignore[reportUnusedFunction]
     context: typer.Context,
     is_version_wanted: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None and (text := context.get_help()):
@@ -130,7 +145,7 @@ def _windrow(  # pyright: ignore[reportUnusedFunction]
 
 
 def _unwrap_help(group: typer.Typer) -> None:
-    """Make every paragraph of the commands' docstrings one line, which the help then wraps to the terminal."""
+    """Join every paragraph of the commands' docstrings into one line, so that the help wraps to the terminal."""
     for command in group.registered_commands:
         paragraphs = (command.help or inspect.getdoc(command.callback) or "").split("\n\n")
         command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -1,4 +1,4 @@
-"""`windrow bench`: how fast this machine is, with a network and without."""
+"""`windrow bench`: measures the speed of this machine, with and without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windrow.tune.network import different_positions, network_rate
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="Measure this machine: the reference benchmark, and single questions about your game and network.",
+        help="Measure the search speed of this machine.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         epilog=examples(
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
     group.command(
         "search",
         epilog=examples(
-            "windrow bench search # Connect-4, a 64x5 network with random weights",
+            "windrow bench search # Connect-4 and a 64x5 network with random weights",
             "windrow bench search connect4 --net runs/c4 --trees 256 --sims 100",
             "windrow bench search gomoku:size=9 --net 32x3 --json",
         ),
@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
     group.command(
         "backends",
         epilog=examples(
-            "windrow bench backends # every backend that is installed, batch 64",
+            "windrow bench backends # every installed backend, at batch size 64",
             "windrow bench backends connect4 --net runs/c4 --batch 1 --batch 256",
             "windrow bench backends --net 32x3 --threads 1 --json",
         ),
@@ -58,11 +58,14 @@ def search(
     net: NetOption = "64x5",
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: Annotated[int, typer.Option("--sims", "-n", help="Simulations per position.", min=1)] = 64,
-    backend: Annotated[str, typer.Option("--backend", help="What runs the network.")] = "auto",
-    repeats: Annotated[int, typer.Option("--repeats", help="Of which the median is shown.", min=1)] = 3,
+    backend: Annotated[str, typer.Option("--backend", help="Backend that runs the network.")] = "auto",
+    repeats: Annotated[int, typer.Option("--repeats", help="Number of measurements; the median is shown.", min=1)] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the search: without a network, with one, and which share of the network's own throughput is left."""
+    """Measure search throughput with and without a network.
+
+    The network's throughput during a search is compared with its throughput alone.
+    """
     rules = parse_game(game)
     states = different_positions(rules, trees)
     config = SearchConfig(engine=Vectorized(), num_simulations=sims)
@@ -99,27 +102,31 @@ def search(
     print_table(
         ("measured", "per second"),
         [
-            ("simulations without a network", f"{tree:,.0f}"),
-            (f"positions of the network alone, batch {trees}", f"{rate:,.0f}"),
-            ("positions of the network within the search", f"{rows:,.0f}"),
-            ("simulations with the network", f"{sims_rate:,.0f}"),
+            ("simulations, no network", f"{tree:,.0f}"),
+            (f"network evaluations alone, batch {trees}", f"{rate:,.0f}"),
+            ("network evaluations during search", f"{rows:,.0f}"),
+            ("simulations, with the network", f"{sims_rate:,.0f}"),
         ],
         title=f"{rules!r}, {counted(trees, 'tree')}, {counted(sims, 'simulation')}, {chosen.label}",
     )
-    stdout().print(f"\nThe search leaves the network [bold]{share_of_network(share)}[/bold] of its own throughput.")
+    stdout().print(
+        f"\nDuring search the network reaches [bold]{share_of_network(share)}[/bold] of its standalone throughput."
+    )
 
 
 def backends(
     game: GameArgument = "connect4",
     net: NetOption = "64x5",
     batch: Annotated[
-        list[int] | None, typer.Option("--batch", "-b", help="Rows in a call; may be repeated (64).", min=1)
+        list[int] | None, typer.Option("--batch", "-b", help="Batch size; may be repeated (default 64).", min=1)
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network; all cores.", min=1)] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="For each figure.", min=0.01)] = 0.3,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="CPU threads for the network (default: all cores).", min=1)
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="Seconds per measurement.", min=0.01)] = 0.3,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure every backend that is installed, and say which one is the fastest whose answers agree with float32."""
+    """Measure every installed backend and name the fastest whose answers agree with float32."""
     from windrow.evaluators.backends.catalog import BACKENDS
 
     rules = parse_game(game)
@@ -155,7 +162,7 @@ def backends(
 def _measure_backend(
     game: CoreGame, module: Any, backend: Any, sizes: list[int], threads: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Rates by batch size, and agreement with float32; or what is the problem."""
+    """Rates by batch size and the agreement with float32, or a description of the problem."""
     from windrow.errors import WindrowError
     from windrow.evaluators.backends.agreement import compare
     from windrow.evaluators.loading import load

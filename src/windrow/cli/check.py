@@ -1,4 +1,4 @@
-"""`windrow check`: whether a game keeps the rules that searches rely on."""
+"""`windrow check`: tests whether a game keeps the rules that searches rely on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow check nim.py:Nim # a class of your own, in a file",
-            "windrow check my_package.games:Nim:sticks=15 # in a module, with an option",
+            "windrow check nim.py:Nim # your own class, in a file",
+            "windrow check my_package.games:Nim:sticks=15 # your own class, in a module, with an option",
             "windrow check gomoku:size=9 --games 20",
-            'windrow check "openspiel:hex(board_size=7)" # a game of OpenSpiel',
-            "windrow check pettingzoo:connect_four_v3 --json # for programs",
+            'windrow check "openspiel:hex(board_size=7)" # a game from OpenSpiel',
+            "windrow check pettingzoo:connect_four_v3 --json # JSON, for scripts",
         )
     )(check)
 
@@ -32,23 +32,24 @@ def check(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A game: [cyan]file.py:Class[/cyan], [cyan]package.module:Class[/cyan], a game of windrow's such as "
-            "[cyan]connect4[/cyan], [cyan]openspiel:NAME[/cyan], [cyan]pettingzoo:NAME[/cyan]; options after a colon.",
+            help="Your game as [cyan]file.py:Class[/cyan] or [cyan]package.module:Class[/cyan], a built-in game such "
+            "as [cyan]connect4[/cyan], [cyan]openspiel:NAME[/cyan] or [cyan]pettingzoo:NAME[/cyan]. Options follow "
+            "a colon.",
             autocompletion=complete_game,
         ),
     ],
-    games: Annotated[int, typer.Option("--games", "-g", help="Random games to play.", min=1)] = 100,
+    games: Annotated[int, typer.Option("--games", "-g", help="Number of random games to play.", min=1)] = 100,
     max_plies: Annotated[
-        int, typer.Option("--max-plies", help="A game that is longer counts as one that does not end.", min=1)
+        int, typer.Option("--max-plies", help="Longest game allowed; a longer one counts as never ending.", min=1)
     ] = 10_000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for mistakes in a game: random games are played, played again, copied and seen in mirrors.
+    """Test a game for mistakes by playing random games.
 
-    Hidden randomness, states that are changed in place, moves that are listed but cannot be played, results out of
-    range, observations of a wrong shape, symmetries that are none, hashes that take positions for each other. Every
-    fault comes with the moves, and with code, that show it. The exit code is 1 if there are faults.
+    The test finds hidden randomness, states that change in place, listed moves that cannot be played, results out of
+    range, observations with a wrong shape, invalid symmetries, and positions that share a hash. Each fault is reported
+    with the moves and the code that reproduce it. The exit code is 1 if there are faults.
     """
     game = parse_game(target)
     with progress_bar("games", games) as bar:
@@ -81,7 +82,7 @@ def _print(name: str, report: Report) -> None:
     console = stdout()
     played = f"{counted(report.num_games, 'game')}, {counted(report.num_positions, 'position')}"
     if report.faults:
-        console.print(Text(f"{name} has faults of {counted(len(report.counts), 'kind')} ({played}).", style="bold red"))
+        console.print(Text(f"{name} has {counted(len(report.counts), 'kind')} of faults ({played}).", style="bold red"))
     else:
         notes = f", {counted(len(report.notes), 'note')}" if report.notes else ""
         console.print(Text(f"{name}: no faults{notes} ({played}).", style="bold green"))

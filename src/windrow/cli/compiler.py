@@ -1,4 +1,4 @@
-"""PyTorch's compiler without its talk: where a command compiles a network, the terminal is for the command."""
+"""Silences PyTorch's compiler while a command compiles a network, so that the terminal stays readable."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TALKATIVE = (
     ("torch._inductor.select_algorithm", "PRINT_AUTOTUNE"),
     ("torch._inductor.config", "max_autotune_report_choices_stats"),
 )
-"""What prints tables of kernels: switches by module and name."""
+"""Switches, by module and name, of the code that prints tables of kernels."""
 
 
 @contextmanager
 def quiet_compiler() -> Generator[None, None, None]:
-    """Keep the tables of the autotuner, and its warning about itself, off the terminal; what fails is still said."""
+    """Keep the autotuner's tables and its warning about itself off the terminal; failures are still reported."""
     if not _compiles_for_a_gpu():
         yield
         return
@@ -31,7 +31,7 @@ def quiet_compiler() -> Generator[None, None, None]:
 
 @contextmanager
 def _turned_off(module: Any, name: str) -> Generator[None, None, None]:
-    """A switch of a module, off for a while; one that this PyTorch does not have is left alone."""
+    """Turn off a module's switch for a while; a switch that this PyTorch lacks is ignored."""
     before = getattr(module, name, None)
     if not before:
         yield
@@ -44,7 +44,7 @@ def _turned_off(module: Any, name: str) -> Generator[None, None, None]:
 
 
 def _compiles_for_a_gpu() -> bool:
-    """Only there networks are compiled."""
+    """Whether a GPU is used; only then are networks compiled."""
     try:
         return bool(import_module("torch").cuda.is_available())
     except ModuleNotFoundError:

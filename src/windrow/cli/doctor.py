@@ -1,4 +1,4 @@
-"""`windrow doctor`: what is wrong with a training run."""
+"""`windrow doctor`: finds problems in a training run."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "windrow doctor runs/connect4 # is this run healthy?",
-            "windrow doctor runs/nim-py-Nim --game nim.py:Nim # a class of your own: its positions are looked at too",
-            "windrow doctor runs/mine --network mynet.py:Net # the values of a network of your own",
-            "windrow doctor runs/connect4 --json # for programs",
+            "windrow doctor runs/nim-py-Nim --game nim.py:Nim # your own game: its positions are checked too",
+            "windrow doctor runs/mine --network mynet.py:Net # your own network: its values are checked too",
+            "windrow doctor runs/connect4 --json # JSON, for scripts",
         )
     )(doctor)
 
 
 def doctor(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or still running.")],
     game: RunGameOption = None,
     network: NetworkOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is wrong with a run, with the figures that show it and the setting to change.
+    """Find problems in a training run and suggest what to change.
 
-    It looks at the metrics, the newest games and the newest checkpoint. The exit code is 1 if there are findings.
-    A game or a network of your own is imported only if you name it.
+    The diagnosis reads the metrics, the newest games and the newest checkpoint, and shows the evidence for each
+    problem. The exit code is 1 if it finds a problem. Your own game or network is imported only if you name it.
     """
     from windrow.train.diagnosis import examine_run
 
@@ -45,7 +45,7 @@ def doctor(
         facts = {"run": str(run), "is_healthy": not findings, "findings": found}
         print_json({**facts, "not_examined": examined.not_examined})
     elif not findings:
-        stdout().print(Text(f"{run}: nothing found.", style="bold green"))
+        stdout().print(Text(f"{run}: no problems found.", style="bold green"))
     for finding in [] if as_json else findings:
         text = Text(f"{finding.name}: ", style="bold red")
         text.append(finding.evidence, style="default").append(f"\n    {finding.remedy}", style="cyan")

@@ -8,10 +8,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds from `500ms`, `90s`, `3m`, `1.5h` or `2d`.
+    """Parse a duration such as `500ms`, `90s`, `3m`, `1.5h` or `2d` into seconds.
 
     Raises:
-        ConfigError: it is no such time, or has no unit.
+        ConfigError: `text` is not a duration, or its unit is missing.
     """
     number = text.strip().lower().rstrip("".join(_UNITS))
     unit = text.strip().lower()[len(number) :]
@@ -20,7 +20,7 @@ def parse_duration(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9 or unit not in ("", *_UNITS):
-        raise ConfigError(f"--time {text}: a time is written like 90s, 3m or 1.5h")
+        raise ConfigError(f"--time {text}: this is not a duration; write 90s, 3m or 1.5h")
     if not unit:
         raise ConfigError(f"--time {text} has no unit: write {text}s, {text}m or {text}h (seconds, minutes, hours)")
     return seconds

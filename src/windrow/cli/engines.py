@@ -1,4 +1,4 @@
-"""`windrow bench engines`: the same search by several engines, side by side."""
+"""`windrow bench engines`: compares engines on the same search."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ Runner: TypeAlias = "tuple[Callable[[], SearchStats], Callable[[], float], str]"
 
 @dataclass(slots=True)
 class EngineFigures:
-    """What one engine reached, medians.
+    """Median figures of one engine.
 
-    simulations, positions: per second.
-    network: positions per second of the network alone, at the engine's batches.
-    share: positions of the search as a share of the network's own.
+    simulations, positions: rates per second.
+    network: positions per second of the network alone, at the engine's batch sizes.
+    share: positions per second in the search, as a share of the network alone.
     """
 
     engine: str
@@ -63,9 +63,9 @@ def register(group: typer.Typer) -> None:
     group.command(
         "engines",
         epilog=examples(
-            "windrow bench engines # trees on the CPU against trees as tensors",
-            "windrow bench engines connect4 --trees 1024 --engine vectorized --engine tensor # on a GPU",
-            "windrow bench engines tictactoe --net 16x1 --engine vectorized --engine multiprocess --json",
+            "windrow bench engines # trees on the CPU compared with trees as tensors",
+            "windrow bench engines --trees 1024 --engine vectorized --engine tensor # on a GPU",
+            "windrow bench engines --net 16x1 --engine vectorized --engine multiprocess",
         ),
     )(engines)
 
@@ -79,20 +79,22 @@ def engines(
         list[str] | None,
         typer.Option(
             "--engine",
-            help="An engine to measure; may be repeated (vectorized and tensor).",
+            help="Engine to measure; may be repeated (default: vectorized and tensor).",
             autocompletion=complete_engine,
         ),
     ] = None,
-    backend: Annotated[str, typer.Option("--backend", help="What runs the network for trees on the CPU.")] = "auto",
+    backend: Annotated[
+        str, typer.Option("--backend", help="Backend that runs the network when trees are on the CPU.")
+    ] = "auto",
     leaves: LeavesOption = None,
     threads: ThreadsOption = None,
     workers: WorkersOption = None,
     config_file: ConfigOption = None,
     settings: SetOption = None,
-    repeats: Annotated[int, typer.Option("--repeats", help="Of which the median is shown.", min=1)] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", help="Number of measurements; the median is shown.", min=1)] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Search the same positions by several engines in turn: trees on the CPU, in processes, as tensors on the GPU."""
+    """Compare the speed of engines on the same positions."""
     rules = parse_game(game)
     names = list(dict.fromkeys(engine or [Vectorized().name, Tensor().name]))
     base = with_file(config_file, SearchConfig())
@@ -169,7 +171,7 @@ def _closing() -> Generator[list[Callable[[], None]]]:
 def _open(
     game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, closers: list[Callable[[], None]]
 ) -> Runner:
-    """An engine with the network as it takes one, after a first search: workers run by then, and all is compiled."""
+    """Open an engine with its network and run one search, so that workers run and everything is compiled."""
     is_on_device = engine_class(config).capabilities.evaluator == "device"
     evaluator: Any
     if is_on_device:
@@ -200,5 +202,5 @@ def _open(
         if stats.num_workers
         else counted(stats.num_threads, "thread")
     )
-    where = f"CPU, {workers}, {evaluator.backend}, {counted(stats.pipeline, 'batch', 'batches')} of {batch} out"
+    where = f"CPU, {workers}, {evaluator.backend}, {counted(stats.pipeline, 'batch', 'batches')} of {batch} in flight"
     return run, lambda: network_rate(evaluator, observations, seconds=_SECONDS_ALONE), where

@@ -1,4 +1,4 @@
-"""`windrow evaluate`: how strong a checkpoint is."""
+"""`windrow evaluate`: measures the strength of a checkpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow evaluate runs/c4 # the solver's verdict, and 100 games against rollout:400",
+            "windrow evaluate runs/c4 # solved positions, then 100 games against rollout:400",
             "windrow evaluate runs/c4 --sims 400 --opponent rollout:1000 --games 200",
             "windrow evaluate runs/c4/checkpoints/000120 --no-match --json",
             "windrow evaluate rollout:1000 --game connect4 --no-match # any other player, for comparison",
@@ -45,38 +45,43 @@ def evaluate(
         str,
         typer.Argument(
             metavar="CHECKPOINT",
-            help="A run's folder, a checkpoint's folder or a model.safetensors file, settings after a colon; or "
-            "another player together with --game.",
+            help="Folder of a run or of a checkpoint, or a model.safetensors file. Settings follow a colon. Any other "
+            "player works too, with --game.",
             autocompletion=complete_player,
         ),
     ],
     game: Annotated[
         str | None,
-        typer.Option("--game", help="The game, unless a checkpoint of a built-in one."),
+        typer.Option("--game", help="The game; needed unless CHECKPOINT was trained on a built-in game."),
     ] = None,
     network: NetworkOption = None,
-    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (100).", min=0)] = None,
-    backend: Annotated[str | None, typer.Option("--backend", help="What runs the network (auto).")] = None,
+    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (default 100).", min=0)] = None,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="Backend that runs the network (default auto).")
+    ] = None,
     threads: ThreadsOption = None,
     opponent: Annotated[
-        str, typer.Option("--opponent", help="Whom to play against.", autocompletion=complete_player)
+        str, typer.Option("--opponent", help="Player to compare with.", autocompletion=complete_player)
     ] = "rollout:400",
-    games: Annotated[int, typer.Option("--games", "-g", help="Games of the match.", min=2)] = 100,
-    has_match: Annotated[bool, typer.Option("--match/--no-match", help="Play against the opponent.")] = True,
+    games: Annotated[int, typer.Option("--games", "-g", help="Number of games in the match.", min=2)] = 100,
+    has_match: Annotated[bool, typer.Option("--match/--no-match", help="Play a match against the opponent.")] = True,
     has_solver: Annotated[
-        bool, typer.Option("--solver/--no-solver", help="Judge moves by the solver (Connect-4).")
+        bool, typer.Option("--solver/--no-solver", help="Check moves against the solver (Connect-4 only).")
     ] = True,
     settings: SetOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how strong a checkpoint is: moves that keep the theoretical result, by phase, and a match.
+    """Measure the strength of a checkpoint.
 
-    The first part is for Connect-4 of the usual size: on a fixed set of positions in which a wrong move is possible,
-    the share of moves after which the game is worth as much as before.
+    The checkpoint plays a match against the opponent. In Connect-4 its moves are also checked on solved positions: a
+    fixed set of Connect-4 positions, on the standard board, in which a wrong move is possible. The score is the share
+    of moves that keep the theoretical result.
     """
     if games % 2:
-        raise ConfigError(f"--games must be even, because games are played in pairs: {games + 1}, not {games}")
+        raise ConfigError(
+            f"--games must be even, because games are played in pairs: give {games + 1} instead of {games}"
+        )
     rules = game_of(checkpoint, game)
     flags = read_settings(settings, SearchConfig, num_simulations=sims, backend=backend)
     spec = _with_settings(checkpoint, flags)
@@ -87,7 +92,7 @@ def evaluate(
             document["solver"] = solved.to_dict()
             if not as_json:
                 stdout().print(
-                    f"Moves of {player.name} that keep the theoretical result:\n{solved.table()}\n", markup=False
+                    f"{player.name}: share of moves that keep the theoretical result\n{solved.table()}\n", markup=False
                 )
         if has_match:
             result = match_against(
@@ -104,12 +109,14 @@ def evaluate(
 
 
 def game_of(checkpoint: str, game: str | None) -> CoreGame:
-    """The game a checkpoint was trained for, or the one that is named beside it."""
+    """The game a checkpoint was trained for, or the game named by --game."""
     path = Path(parse_spec(checkpoint).name)
     if game is not None:
         return parse_game(game)
     if not path.exists():
-        raise ConfigError(f"there is no checkpoint {str(path)!r}; another player needs --game, such as --game connect4")
+        raise ConfigError(
+            f"there is no checkpoint {str(path)!r}; for another player add --game, such as --game connect4"
+        )
     from windrow.train.checkpoint import describe_model
 
     return describe_model(path).game
@@ -120,7 +127,7 @@ def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
     if game != make_game("connect4"):
         return None
     positions = solved_positions(game)
-    with progress_bar("moves in solved positions", len(positions)) as bar:
+    with progress_bar("solved positions", len(positions)) as bar:
         return score_player(player, positions, progress=bar.update)
 
 
@@ -134,7 +141,7 @@ def match_against(
     network: list[str] | None = None,
     num_threads: int | None = None,
 ) -> MatchResult:
-    """A match of a fixed number of games."""
+    """Play a match with a fixed number of games."""
     other = make_player(game, opponent, seed=2 * seed + 1, network=network, num_threads=num_threads)
     try:
         with progress_bar(f"against {opponent}", games) as bar:
@@ -150,7 +157,7 @@ def match_against(
 
 
 def _with_settings(spec: str, settings: dict[str, Any]) -> str:
-    """A player's spec with more settings, which replace those it has."""
+    """A player's spec with more settings, which replace its own."""
     if not settings:
         return spec
     pairs = ",".join(f"{'sims' if key == 'num_simulations' else key}={value}" for key, value in settings.items())

@@ -24,7 +24,7 @@ from windrow.spelling import explain_unknown
 
 @dataclass(frozen=True, slots=True)
 class NamedEvaluator:
-    """An evaluator, and what it is in words."""
+    """An evaluator and its description in words."""
 
     evaluator: Any
     label: str
@@ -65,10 +65,12 @@ def make_evaluator(
     if spec.name == "rollout" and not spec.settings and len(spec.words) <= 1:
         count = spec.words[0] if spec.words else "1"
         if not count.isdigit():
-            raise ConfigError(f"rollout:{count}: the number of random games per position is a whole number")
+            raise ConfigError(f"rollout:{count}: give a whole number of random games per position, such as rollout:8")
         return NamedEvaluator(RolloutEvaluator(int(count), seed=seed), text, is_network=False)
     if spec.name in KINDS and not has_new_network:
-        raise ConfigError(f"{text} is a network with random weights: name a checkpoint, or train one by windrow train")
+        raise ConfigError(
+            f"{text} is a network with random weights: name a checkpoint, or train a network with windrow train"
+        )
     found = open_network(game, text, network=network)
     if not _is_module(found) and not isinstance(found, Path):
         return NamedEvaluator(found, text, is_network=True)
@@ -85,7 +87,7 @@ def make_evaluator(
 
 
 def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = None) -> Any:
-    """What `text` names: a module ready for inference, the path of an exported file, or an evaluator of the user's.
+    """Open what `text` names: a module ready for inference, the path of an exported file, or the user's own evaluator.
 
     A Python file is imported, since the user named it here.
     """
@@ -111,7 +113,7 @@ def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = N
     own = parse_network(text) if all(text.rpartition(":")) and ".py:" in text else None
     if not isinstance(own, OwnNetwork):
         known = explain_unknown(spec.name, ["uniform", "rollout", *KINDS], what="evaluators")
-        raise ConfigError(f"there is no evaluator {text!r}. {known} Or give a checkpoint, or mynet.py:Net.")
+        raise ConfigError(f"there is no evaluator {text!r}. {known} A checkpoint or your own mynet.py:Net works too.")
     found = import_target(own.kind, what="network", error=ConfigError)
     if _is_module(found):
         return fold(found)
@@ -122,7 +124,7 @@ def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = N
     if isinstance(found, type) or _makes_network(found):
         return fold(make_network(own.replace(factory=found), game))
     if own.settings:
-        raise ConfigError(f"{own.kind} is a function, which takes no settings: leave {text.rpartition(':')[2]} out")
+        raise ConfigError(f"{own.kind} is a function and takes no settings: remove {text.rpartition(':')[2]}")
     return from_function(found, batched=True)
 
 
@@ -132,19 +134,19 @@ def _is_module(found: object) -> bool:
 
 
 def _makes_network(function: Any) -> bool:
-    """Whether a function makes a network for a game: it asks for facts about the game by name."""
+    """Whether a function makes a network: it has parameters named after facts about the game."""
     return not set(FACTS).isdisjoint(inspect.signature(function).parameters)
 
 
 def _require_module(found: Any, who: str) -> Any:
     if not _is_module(found):
-        raise ConfigError(f"{who} runs PyTorch modules only: name a checkpoint, or mynet.py:Net")
+        raise ConfigError(f"{who} runs only PyTorch modules: name a checkpoint, or your own mynet.py:Net")
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorMaker:
-    """`make_evaluator`, to be called on an inference actor: a loaded network cannot go there."""
+    """A `make_evaluator` call that is sent to an inference actor, because a loaded network cannot be sent."""
 
     game: CoreGame
     text: str
@@ -155,7 +157,7 @@ class EvaluatorMaker:
     network: tuple[str, ...] = ()
 
     def __call__(self) -> Any:
-        """The evaluator."""
+        """Make the evaluator."""
         return make_evaluator(
             self.game,
             self.text,
@@ -168,10 +170,10 @@ class EvaluatorMaker:
 
 
 def network_label(net: str) -> str:
-    """The `--net` option as an evaluator: `64x5` is the size of a new ResNet."""
+    """The `--net` option as an evaluator's name: `64x5` becomes a new ResNet of that size."""
     return f"resnet:{net}" if net.partition("x")[0].isdigit() else net
 
 
 def folded_network(game: CoreGame, net: str, *, network: Sequence[str] | None = None) -> Any:
-    """The network that `--net` or `--evaluator` names as a module, batch norm folded in."""
+    """The network that `--net` or `--evaluator` names, as a module with its batch norm folded in."""
     return _require_module(open_network(game, network_label(net), network=network), "this command")

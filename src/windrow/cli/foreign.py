@@ -1,6 +1,6 @@
-"""Flags of other implementations, and what windrow calls the same thing.
+"""Flags of other implementations and windrow's name for each.
 
-`docs/names.md` shows this table; a test holds the two together.
+`docs/coming-from.md` shows this table; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ FOREIGN: dict[str, str] = {
     "--train-batch-size": "--batch-size",
     "--random-seed": "--seed",
 }
-"""Flag: windrow's option, a setting (ending in "="; those without a section are a search's), or a command."""
+"""From a flag to windrow's option, setting (ends in "="; a search setting if it names no section) or command."""
 
 ONLY_PLAYS = ("--no-train", "--self-play-only", "--no-checkpoints", "--num-iters", "--num-iterations")
-"""What `windrow selfplay` need not be told."""
+"""Flags that `windrow selfplay` does not need."""
 
 _NETWORKS = ("--evaluator", "--checkpoint", "--net", "--resume")
 """Options that take a network, by command."""
@@ -79,11 +79,11 @@ SETTINGS = {
     "--threads": "num_threads",
     "--c-puct": "c_puct",
 }
-"""Options that some commands have only as settings of a search."""
+"""Options that some commands offer only as search settings."""
 
 
 def explain_option(option: str, known: Sequence[str], command: str) -> str | None:
-    """What to say about an option that a command does not have; None if nothing comes near it.
+    """A hint for an option that the command does not have; None if no known option is close.
 
     Args:
         option: as it was typed.
@@ -96,12 +96,12 @@ def explain_option(option: str, known: Sequence[str], command: str) -> str | Non
         nearest = get_close_matches(name, [other for other in known if other.startswith("--")], n=1)
         return f"there is no option {flag}. Did you mean {nearest[0]}?" if nearest else None
     if command.endswith(" selfplay") and name in ONLY_PLAYS:
-        return f"{flag}: leave it out, '{command}' plays and does nothing else"
+        return f"{flag}: remove it; '{command}' only plays"
     meant = FOREIGN[name]
     if meant == "--evaluator":
         fitting = [other for other in _NETWORKS if other in known]
         if not fitting:
-            return f"{flag}: '{command}' has no such option; its help says where a network is named"
+            return f"{flag}: '{command}' has no such option; '{command} --help' shows how to name a network"
         meant = fitting[0]
     if meant in SETTINGS and meant not in known and "--set" in known:
         meant = f"--set {SETTINGS[meant]}="

@@ -1,4 +1,4 @@
-"""`windrow games`: what can be played."""
+"""`windrow games`: lists the built-in games."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "windrow games",
-            "windrow games --json # for programs",
-            "windrow search gomoku:size=9 # a game with another option",
+            "windrow games --json # JSON, for scripts",
+            "windrow search gomoku:size=9 # a game with an option changed",
         )
     )(games)
 
 
 def games(as_json: JsonOption = False) -> None:
-    """List the games, their options and what a network sees of them."""
+    """List the built-in games and their options."""
     described = [_describe(name) for name in game_names()]
     if as_json:
         print_json({"games": described})
@@ -45,7 +45,7 @@ def games(as_json: JsonOption = False) -> None:
 
 
 def _shapes(observation: Any) -> str:
-    """One shape, or named ones."""
+    """One shape, or several named shapes."""
     if isinstance(observation, dict):
         return ", ".join(f"{part} {_shapes(shape)}" for part, shape in cast("dict[str, Any]", observation).items())
     return "x".join(str(size) for size in observation)

@@ -1,4 +1,4 @@
-"""`windrow match`: players against each other, and the differences in strength."""
+"""`windrow match`: plays a match between players and measures their difference in strength."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow match rollout:800 rollout:50 connect4 # until the test is sure",
+            "windrow match rollout:800 rollout:50 connect4 # play until the test has decided",
             "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
-            "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network, two settings",
+            "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network with two settings",
             "windrow match runs/c4 solver connect4 --games 20 --json",
-            "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # one of them is your own network",
-            "windrow match azul:players=3 rollout:50 uniform:50 random # every rotation of the seats",
-            "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # each against each",
-            "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # looks for a small difference",
+            "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # runs/mine holds your own network",
+            "windrow match azul:players=3 rollout:50 uniform:50 random # three players, in every seating order",
+            "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # every pair of players",
+            "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # look for a small difference",
         )
     )(match)
 
@@ -38,45 +38,59 @@ def match(
         list[str],
         typer.Argument(
             metavar="GAME A B ...",
-            help="The game and two or more players; the game may also stand last, and is connect4 if left out. A "
+            help="The game and two or more players. The game may stand first or last (default connect4). A "
             "player is a checkpoint, [cyan]rollout:400[/cyan], [cyan]uniform:400[/cyan], [cyan]random[/cyan] or "
-            "[cyan]solver[/cyan]; settings follow after a colon, [cyan]runs/c4:sims=100,c_puct=2[/cyan].",
+            "[cyan]solver[/cyan]; settings follow a colon: [cyan]runs/c4:sims=100,c_puct=2[/cyan].",
             autocompletion=complete_player,
         ),
     ],
     network: NetworkOption = None,
     threads: ThreadsOption = None,
-    games: Annotated[int, typer.Option("--games", "-g", help="Games at most; two players play pairs.", min=2)] = 400,
+    games: Annotated[
+        int, typer.Option("--games", "-g", help="Maximum number of games. Two players play in pairs.", min=2)
+    ] = 400,
     opening: Annotated[
         int | None,
-        typer.Option("--opening", help="Random moves at the start of a pair (4; fewer in short games).", min=0),
+        typer.Option(
+            "--opening", help="Random moves at the start of each pair (default 4, fewer in short games).", min=0
+        ),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop/--no-stop", help="Stop as soon as the test is sure.")] = True,
+    stop: Annotated[bool, typer.Option("--stop/--no-stop", help="Stop as soon as the test has decided.")] = True,
     elo0: Annotated[
-        float, typer.Option("--elo0", help="A difference that does not matter.", rich_help_panel="Test")
+        float,
+        typer.Option(
+            "--elo0", help="Elo difference of the null hypothesis: too small to matter.", rich_help_panel="Test"
+        ),
     ] = 0,
     elo1: Annotated[
-        float, typer.Option("--elo1", help="A difference that must not be missed.", rich_help_panel="Test")
+        float,
+        typer.Option(
+            "--elo1", help="Elo difference of the alternative: large enough to matter.", rich_help_panel="Test"
+        ),
     ] = 50,
     alpha: Annotated[
-        float, typer.Option("--alpha", help="Probability to call one of two equals stronger.", rich_help_panel="Test")
+        float,
+        typer.Option(
+            "--alpha", help="Probability of calling one of two equal players stronger.", rich_help_panel="Test"
+        ),
     ] = 0.05,
     beta: Annotated[
-        float, typer.Option("--beta", help="Probability to miss a difference of elo1.", rich_help_panel="Test")
+        float, typer.Option("--beta", help="Probability of missing a difference of --elo1.", rich_help_panel="Test")
     ] = 0.05,
-    concurrent: Annotated[int, typer.Option("--concurrent", help="Games that run at once.", min=2)] = 128,
-    show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
+    concurrent: Annotated[int, typer.Option("--concurrent", help="Games played at the same time.", min=2)] = 128,
+    show: Annotated[int, typer.Option("--show", help="Number of games whose moves are printed.", min=0)] = 0,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Let players play each other: score, Elo with error bars, and for two players a test that stops when it is sure.
+    """Play a match between players and measure their difference in Elo.
 
-    Every opening is played with the sides changed: two players play it twice, more in every rotation of the seats. More
-    players than a game has seats play in all groups. After Ctrl-C the result so far is printed.
+    Every opening is played once in each seating order, so two players play it twice, with sides changed. With more
+    players than seats, every combination of players meets. A match of two players stops as soon as a statistical test
+    (SPRT) has decided. Ctrl-C prints the result so far.
     """
     rules, players = _split(names)
     if len(players) < 2:
-        raise ConfigError("name two or more players, such as: windrow match connect4 rollout:400 random")
+        raise ConfigError("name two or more players, for example: windrow match connect4 rollout:400 random")
     if len(players) > 2 or rules.num_players > 2:
         _tournament(
             rules,
@@ -93,7 +107,9 @@ def match(
     a, b = players
     test = SequentialTest(elo0=elo0, elo1=elo1, alpha=alpha, beta=beta)
     if games % 2:
-        raise ConfigError(f"--games must be even, because games are played in pairs: {games + 1}, not {games}")
+        raise ConfigError(
+            f"--games must be even, because games are played in pairs: give {games + 1} instead of {games}"
+        )
     latest: list[MatchResult] = []
     try:
         with progress_bar(f"{a} - {b}", games) as bar:
@@ -128,9 +144,10 @@ def match(
 
 
 def _split(names: list[str]) -> tuple[CoreGame, list[str]]:
-    """The game and the players; the game is the first name or the last, whichever is one of a game.
+    """Split the names into the game and the players. The game is the first or the last name.
 
-    A class or function in a file may be a game or, by mistake, a network: it is the game if no other name is one.
+    A class or function in a file may be a game or, by mistake, a network. It is taken as the game if no other name is
+    one.
     """
     for is_game in (_comes_with_windrow, _is_in_file):
         for place in (0, -1):
@@ -158,9 +175,9 @@ def refuse_evaluator(name: str) -> None:
     """Raise a ConfigError if a player's name is a network or a function in a Python file."""
     if _is_in_file(name):
         raise ConfigError(
-            f"{name} is no player: players are random, rollout:400, uniform:400, solver, or a checkpoint or run. A "
-            f"checkpoint of your own network is named with --network {name}; a function evaluates positions for "
-            f"windrow search GAME --evaluator {name}"
+            f"{name} is not a player. Players are random, rollout:400, uniform:400, solver, or a checkpoint or run. A "
+            f"checkpoint of your own network needs --network {name}. A function that evaluates positions works with "
+            f"windrow search GAME --evaluator {name}."
         )
 
 
@@ -213,7 +230,7 @@ def _tournament(
 
 
 def print_match(result: MatchResult, *, as_json: bool, show: int = 0) -> None:
-    """The result of a match."""
+    """Print the result of a match."""
     if as_json:
         print_json(result.to_dict())
         return

@@ -1,4 +1,4 @@
-"""Where the time of a search goes, and how fast the network is without one."""
+"""Measures where the time of a search goes, and how fast the network is on its own."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _NUM_BARS = 10
 
 @dataclass
 class Recorder:
-    """An evaluator that notes how many rows each call of another one had.
+    """An evaluator that records the batch size of every call to another evaluator.
 
     Args:
-        evaluator: the other one.
-        rows: one number per call.
+        evaluator: the evaluator to watch.
+        rows: list to which each call's batch size is appended.
     """
 
     evaluator: Any
     rows: list[int] = field(default_factory=list[int])
 
     def bind(self, game: Any) -> Any:
-        """The same around the evaluator that is bound to `game`."""
+        """A recorder around the evaluator that is bound to `game`."""
         bound = self.evaluator.bind(game) if isinstance(self.evaluator, GameAware) else self.evaluator
         return (_StateRecorder if isinstance(bound, StateEvaluator) else _NetworkRecorder)(bound, self.rows)
 
@@ -75,13 +75,13 @@ class _NetworkRecorder:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the time of a search went.
+    """Breakdown of the time of a search.
 
-    stats: of the search.
-    batch_rows: rows of every call of the evaluator.
-    places: rows that a full call has.
+    stats: statistics of the search.
+    batch_rows: rows in every call of the evaluator.
+    places: rows in a full call.
     network_rate: positions per second of the network alone, at full batches; None without a network.
-    network_idle: share of the time, 0 to 1, in which the network had nothing to do; None without a network.
+    network_idle: share of the time, 0 to 1, in which the network was idle; None without a network.
     """
 
     stats: SearchStats
@@ -91,7 +91,7 @@ class Profile:
     network_idle: float | None
 
     def stages(self) -> dict[str, float]:
-        """Seconds by stage; "other" is Python between them."""
+        """Seconds by stage; "other" is the Python code between the stages."""
         stats = self.stats
         seconds = {
             "select": stats.select_s,
@@ -102,7 +102,7 @@ class Profile:
         return {**seconds, "other": max(0.0, stats.total_s - sum(seconds.values()))}
 
     def fill_histogram(self) -> list[int]:
-        """How many calls were filled by up to 10 %, 20 % and so on up to 100 %."""
+        """Number of calls whose batch was up to 10 % full, up to 20 % full, and so on up to 100 %."""
         bars = [0] * _NUM_BARS
         for rows in self.batch_rows:
             bars[min(_NUM_BARS - 1, max(0, -(-rows * _NUM_BARS // self.places) - 1))] += 1
@@ -110,30 +110,30 @@ class Profile:
 
     @property
     def network_share(self) -> float | None:
-        """Positions per second of the search, as a share of the network's own."""
+        """Positions per second of the search, as a share of the network's own rate."""
         if self.network_rate is None or self.stats.total_s <= 0:
             return None
         return self.stats.nn_positions / self.stats.total_s / self.network_rate
 
     def advice(self) -> str:
-        """What to change first, in one sentence."""
+        """The first thing to change, in one sentence."""
         stats, stages = self.stats, self.stages()
         evaluate = stages["evaluate"] / max(stats.total_s, 1e-9)
         mean_rows = stats.nn_positions / max(stats.nn_batches, 1)
         if self.network_rate is None:
             return (
-                f"There is no network in this search, its evaluator takes {evaluate:.0%} of the time: "
-                "profile with --evaluator resnet or a checkpoint to see how a network is kept busy."
+                f"This search has no network; its evaluator takes {evaluate:.0%} of the time. "
+                "Profile with --evaluator resnet or a checkpoint to see how busy a network is."
             )
         if stats.num_trees == 1 and mean_rows < 8:
             return (
-                f"A call has {mean_rows:.1f} positions: search many positions at once (--trees), or allow more leaves "
-                "in flight (--leaves) if there is only one."
+                f"A network call has only {mean_rows:.1f} positions. Search more positions at once (--trees), or "
+                "allow more leaves in flight (--leaves) if you search a single position."
             )
         if mean_rows < 0.6 * self.places:
             return (
-                f"Calls are only {mean_rows / self.places:.0%} full, because some trees are done earlier than others: "
-                "replace finished positions at once, as self-play does, or search more of them together (--trees)."
+                f"Network calls are only {mean_rows / self.places:.0%} full, because some trees finish before others. "
+                "Replace finished positions at once, as self-play does, or search more of them together (--trees)."
             )
         if self.network_idle is not None and self.network_idle > 0.15:
             slowest = max(("select", "encode", "complete", "other"), key=lambda name: stages[name])
@@ -141,12 +141,12 @@ class Profile:
             what = "grow trees on more threads (--threads)" if can_thread else "evaluate larger batches (--trees)"
             return f"The network is idle for {self.network_idle:.0%} of the time, mostly during {slowest}: {what}."
         return (
-            f"The network sets the pace ({evaluate:.0%} of the time): only a faster backend (windrow bench backends), "
-            "a prediction cache (--set cache_memory=64MB) or a smaller network can speed this up."
+            f"The network is the bottleneck ({evaluate:.0%} of the time). Only a faster backend (windrow bench "
+            "backends), a prediction cache (--set cache_memory=64MB) or a smaller network can speed this up."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """The profile as plain values, for JSON."""
         return {
             "seconds": {**self.stages(), "total": self.stats.total_s},
             "simulations_per_second": self.stats.simulations_per_second,
@@ -164,7 +164,7 @@ class Profile:
 def profile_search(
     game: CoreGame, evaluator: Any, config: SearchConfig, states: Sequence[State], *, is_network: bool
 ) -> Profile:
-    """Search `states` once to warm up and once more to measure."""
+    """Search `states` once to warm up, then once more to measure."""
     recorder = Recorder(evaluator)
     with Search(game, recorder, config) as search:
         stats = search.run(list(states), num_simulations=min(8, config.num_simulations or 8))[0].stats

@@ -1,4 +1,4 @@
-"""Options that several commands share, what completes them, and how they become a config."""
+"""Options that several commands share, their shell completion, and how they become a config."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from windrow.spelling import explain_unknown
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: commands to copy, each with what it does behind a #."""
+    """The examples at the end of a help text: each command, and below it the comment that follows its #."""
     shown = [
-        f"  [cyan]{command.rstrip()}[/cyan]" + (f"  [dim]# {what.strip()}[/dim]" if what else "")
+        f"[cyan]{command.rstrip()}[/cyan]" + (f"\n    [dim]# {what.strip()}[/dim]" if what else "")
         for command, _, what in (line.partition("#") for line in lines)
     ]
     return "\n\n".join(["[bold]Examples[/bold]", *shown])
@@ -33,28 +33,28 @@ def examples(*lines: str) -> str:
 
 
 def complete_game(incomplete: str) -> list[str]:
-    """Names of games."""
+    """Names of the built-in games."""
     return [name for name in game_names() if name.startswith(incomplete)]
 
 
 def complete_player(incomplete: str) -> list[str]:
-    """Kinds of players, and paths in which a checkpoint may be."""
+    """Kinds of players, and paths that may hold a checkpoint."""
     kinds = [{"rollout": "rollout:400", "uniform": "uniform:400"}.get(kind, kind) for kind in PLAYER_KINDS]
     return [kind for kind in kinds if kind.startswith(incomplete)] + list(_paths(incomplete))
 
 
 def complete_evaluator(incomplete: str) -> list[str]:
-    """Evaluators without a network, and paths."""
+    """Evaluators that need no network, and paths."""
     return [name for name in ("uniform", "rollout") if name.startswith(incomplete)] + list(_paths(incomplete))
 
 
 def complete_engine(incomplete: str) -> list[str]:
-    """Names of engines."""
+    """Names of the engines."""
     return [name for name in engine_names() if name.startswith(incomplete)]
 
 
 def complete_setting(incomplete: str) -> list[str]:
-    """Keys of a search config."""
+    """Settings of a search."""
     return [f"{key}=" for key in (*SearchConfig.setting_names(), *option_names()) if key.startswith(incomplete)]
 
 
@@ -77,11 +77,11 @@ def _paths(incomplete: str) -> Iterator[str]:
 
 
 def engine_option(note: str = "") -> Any:
-    """The option `--engine`; its help lists the engines, and the note after them."""
+    """The option `--engine`. Its help lists the engines, followed by `note`."""
     *names, last = engine_names()
     return typer.Option(
         "--engine",
-        help=f"{', '.join(names)} or {last}{note}. Your own: [cyan]myengine.py:Greedy[/cyan].",
+        help=f"Search engine: {', '.join(names)}, {last}, or your own, [cyan]myengine.py:Greedy[/cyan].{note}",
         autocompletion=complete_engine,
         rich_help_panel="Search",
     )
@@ -91,7 +91,7 @@ GameArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="GAME",
-        help="A game, with its options after a colon: [cyan]connect4[/cyan], [cyan]gomoku:size=9[/cyan].",
+        help="The game, such as [cyan]connect4[/cyan]. Options follow a colon: [cyan]gomoku:size=9[/cyan].",
         autocompletion=complete_game,
     ),
 ]
@@ -111,40 +111,45 @@ RunGameOption: TypeAlias = Annotated[
     typer.Option(
         "--game",
         metavar="GAME",
-        help="The game of the run, if it does not come with windrow: such as [cyan]nim.py:Nim[/cyan].",
+        help="The game of the run, if it is your own, such as [cyan]nim.py:Nim[/cyan].",
         autocompletion=complete_game,
     ),
 ]
-SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Key of all random numbers.", min=0)]
+SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 SimsOption: TypeAlias = Annotated[
-    int | None, typer.Option("--sims", "-n", help="Simulations per position.", rich_help_panel="Search")
+    int | None, typer.Option("--sims", "-n", help="Number of simulations per position.", rich_help_panel="Search")
 ]
 CPuctOption: TypeAlias = Annotated[
-    float | None, typer.Option("--c-puct", help="Exploration constant.", rich_help_panel="Search")
+    float | None, typer.Option("--c-puct", help="Exploration constant of the search.", rich_help_panel="Search")
 ]
 LeavesOption: TypeAlias = Annotated[
     int | None,
-    typer.Option("--leaves", help="Leaves of one tree in flight at once (leaves_per_tree).", rich_help_panel="Search"),
+    typer.Option(
+        "--leaves", help="Leaves of each tree evaluated together (leaves_per_tree).", rich_help_panel="Search"
+    ),
 ]
 MaxBatchOption: TypeAlias = Annotated[
-    int | None, typer.Option("--max-batch", help="Most rows in one network call.", rich_help_panel="Search")
+    int | None, typer.Option("--max-batch", help="Maximum batch size of a network call.", rich_help_panel="Search")
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--threads", help="Threads of the network and of the trees; all cores.", min=1, rich_help_panel="Search"
+        "--threads",
+        help="CPU threads for the network and the trees (default: all cores).",
+        min=1,
+        rich_help_panel="Search",
     ),
 ]
 WorkersOption: TypeAlias = Annotated[
     int | None,
-    typer.Option("--workers", help="Processes of the multiprocess engine.", min=1, rich_help_panel="Search"),
+    typer.Option("--workers", help="Worker processes of the multiprocess engine.", min=1, rich_help_panel="Search"),
 ]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any other setting of a search, such as [cyan]first_play=parent[/cyan]; may be repeated.",
+        help="Any other search setting, such as [cyan]first_play=parent[/cyan]; may be repeated.",
         autocompletion=complete_setting,
         rich_help_panel="Search",
     ),
@@ -154,8 +159,8 @@ ConfigOption: TypeAlias = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Settings from a TOML or JSON file, such as [cyan]windrow tune[/cyan] writes; "
-        "flags and --set override the file.",
+        help="Read settings from a TOML or JSON file, such as [cyan]windrow tune[/cyan] writes. "
+        "Flags and --set override the file.",
         rich_help_panel="Search",
     ),
 ]
@@ -165,8 +170,8 @@ EvaluatorOption: TypeAlias = Annotated[
         "--evaluator",
         "-e",
         help="[cyan]rollout[/cyan] (random games; [cyan]rollout:8[/cyan] plays eight per position), "
-        "[cyan]uniform[/cyan] (knows only the rules), a checkpoint, an ONNX file, or a network or function of your "
-        "own, [cyan]mynet.py:Net[/cyan].",
+        "[cyan]uniform[/cyan] (no knowledge beyond the rules), a checkpoint, an ONNX file, or your own network or "
+        "function, such as [cyan]mynet.py:Net[/cyan].",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -175,9 +180,9 @@ NetworkEvaluatorOption: TypeAlias = Annotated[
     typer.Option(
         "--evaluator",
         "-e",
-        help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), another "
-        "network such as [cyan]mlp:width=64[/cyan] or [cyan]mynet.py:Net[/cyan], [cyan]rollout[/cyan], "
-        "[cyan]uniform[/cyan], a checkpoint or an ONNX file.",
+        help="[cyan]resnet[/cyan] (random weights; [cyan]resnet:32x3[/cyan] has 32 channels and 3 blocks), any "
+        "other network such as [cyan]mlp:width=64[/cyan] or [cyan]mynet.py:Net[/cyan], a checkpoint, an ONNX file, "
+        "[cyan]rollout[/cyan] or [cyan]uniform[/cyan].",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -185,7 +190,7 @@ NetOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--net",
-        help="The network: channels x blocks of a new one, such as [cyan]64x5[/cyan], or the path of a checkpoint.",
+        help="Network: a checkpoint, or channels x blocks of a new one with random weights.",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -194,12 +199,12 @@ NetworkOption: TypeAlias = Annotated[
     typer.Option(
         "--network",
         metavar="FILE.py:CLASS",
-        help="The class of a checkpoint's network, if it is your own: such as [cyan]mynet.py:Net[/cyan]; "
-        "may be repeated.",
+        help="Class of a checkpoint's network, if it is your own, such as [cyan]mynet.py:Net[/cyan]; may be repeated.",
     ),
 ]
 BackendOption: TypeAlias = Annotated[
-    str, typer.Option("--backend", help='What runs a network; "auto" takes the fastest.', rich_help_panel="Search")
+    str,
+    typer.Option("--backend", help="Backend that runs the network; auto picks the fastest.", rich_help_panel="Search"),
 ]
 
 
@@ -207,15 +212,15 @@ BackendOption: TypeAlias = Annotated[
 
 
 def read_settings(pairs: Iterable[str] | None, *configs: type[Settings], **flags: Any) -> dict[str, Any]:
-    """The settings of `--set` and of flags of their own, those that were given; a flag overrides `--set`.
+    """Settings given by `--set` or by their own flags. A flag overrides `--set`.
 
     Args:
-        pairs: texts `key=value`.
-        configs: the configs the keys may belong to.
-        flags: by the setting's name; None where the flag was not given.
+        pairs: texts of the form `key=value`.
+        configs: the config classes that the keys may belong to.
+        flags: values by setting name; None where a flag was not given.
 
     Raises:
-        UnknownKeyError: none of the configs has such a setting.
+        UnknownKeyError: none of the configs has this setting.
     """
     settings = parse_settings(pairs or ())
     known = [name for config in configs for name in config.setting_names()]
@@ -234,9 +239,10 @@ def search_config(
     num_threads: int | None = None,
     **flags: Any,
 ) -> SearchConfig:
-    """A search config from `--set` and flags; what neither says is the default.
+    """Build a search config from `--set` and flags; everything else keeps its default.
 
-    `num_threads` is for the trees, if the engine grows them on threads: others leave `--threads` to the network.
+    `num_threads` sets the threads of the trees, if the engine uses any. Other engines give `--threads` to the network
+    only.
     """
     config = (defaults or SearchConfig()).with_settings(read_settings(pairs, SearchConfig, **flags))
     if num_threads is None or "num_threads" not in config.options_for(EngineOptions).setting_names():
@@ -245,12 +251,12 @@ def search_config(
 
 
 def with_file(path: Path | None, defaults: SearchConfig) -> SearchConfig:
-    """Defaults, and what the file of `--config` says instead."""
+    """The defaults, overridden by the file of `--config`."""
     return defaults.replace(**file_settings(path, "search", SearchConfig))
 
 
 def file_settings(path: Path | None, section: str, config: type[Settings]) -> dict[str, Any]:
-    """What a config file says about one of its sections; nothing without a file."""
+    """The settings in one section of a config file; empty without a file."""
     if path is None:
         return {}
     from windrow.train.config import TrainConfig
@@ -258,7 +264,7 @@ def file_settings(path: Path | None, section: str, config: type[Settings]) -> di
     for key in read_file(path):  # others have what only training reads
         if key not in (sections := TrainConfig.setting_names()):
             hint = explain_unknown(key, sections, what="sections and settings")
-            raise UnknownKeyError(f"{path}: there is no section or setting {key!r}. {hint}")
+            raise UnknownKeyError(f"{path}: there is no section or setting named {key!r}. {hint}")
     found, known = read_section(path, section), config.setting_names()
     for key in found:
         if key not in known:

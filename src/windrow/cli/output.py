@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr."""
+"""Printing: results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WIDTH_OF_FILES = 200
 
 
 def stdout() -> Console:
-    """Where results go. Made when asked for, because whoever runs a command may have put another stream there."""
+    """The console for results. It is created on demand, because a caller may have replaced sys.stdout."""
     return _console(sys.stdout)
 
 
 def stderr() -> Console:
-    """Where progress and errors go."""
+    """The console for progress and errors."""
     return _console(sys.stderr)
 
 
@@ -40,7 +40,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def stdout_number() -> int | None:
-    """The file descriptor of stdout; None where whoever runs a command has put something else there."""
+    """The file descriptor of stdout; None if a caller has replaced sys.stdout with another object."""
     try:
         return sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):
@@ -48,9 +48,9 @@ def stdout_number() -> int | None:
 
 
 def reserve_stdout() -> None:
-    """From here on stdout is what Python writes; what libraries write past Python goes to stderr.
+    """Reserve stdout for Python; from now on, what native libraries print there goes to stderr.
 
-    Ray's native part, for one, now and then has a last word while it is shut down, behind the document.
+    Ray's native part, for example, sometimes prints while it shuts down, after the JSON document.
     """
     if stdout_number() != 1:
         return
@@ -74,9 +74,9 @@ def reserve_stdout() -> None:
 
 
 def print_error(message: str) -> None:
-    """An error: what is wrong in red, any further lines (a board, what is legal) as they are.
+    """Print an error: its first line in red, further lines (a board, the legal moves) unchanged.
 
-    The terminal wraps long lines, not windrow: a command to copy stays in one piece.
+    The terminal wraps long lines, so that a command to copy stays in one piece.
     """
     first, _, rest = message.partition("\n")
     stderr().print(Text(f"error: {first}", style="bold red"), soft_wrap=True)
@@ -85,12 +85,12 @@ def print_error(message: str) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Something that went wrong, but not so far that the command cannot go on."""
+    """Print a problem that does not stop the command."""
     stderr().print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON document, the only thing on stdout."""
+    """Print one JSON document, the only output on stdout."""
     print(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -118,7 +118,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def _widths(columns: Sequence[Sequence[str]], wraps: Sequence[bool], available: int) -> list[int] | None:
-    """The widths of columns: the widest of those that wrap give way first, none below its longest word.
+    """Column widths that fit. The widest column that may wrap shrinks first, never below its longest word.
 
     Headers wrap in every column, cells where `wraps` says so. None if that is too wide. Rich would cut off words, and
     columns to their right, before it wraps the widest column.
@@ -138,7 +138,7 @@ def _widths(columns: Sequence[Sequence[str]], wraps: Sequence[bool], available: 
 
 
 def _print_blocks(console: Console, columns: Sequence[Sequence[str]]) -> None:
-    """A table as one block of lines per row, its first column as the heading."""
+    """Print a table as one block of lines per row; the first column is the heading."""
     headers = [column[0] for column in columns]
     for row in zip(*(column[1:] for column in columns), strict=True):
         block = Table(box=None, show_header=False, pad_edge=False)
@@ -152,12 +152,12 @@ def _print_blocks(console: Console, columns: Sequence[Sequence[str]]) -> None:
 
 
 def share_of_network(share: float) -> str:
-    """A share of the network's own throughput as text. Noise in the two measurements can make it larger than one."""
+    """A share of the network's own throughput as text, capped at 100 % because both measurements have noise."""
     return f"{min(share, 1.0):.1%}"
 
 
 def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:
-    """Names and values, one to a line."""
+    """Print names and values, one pair per line."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
@@ -168,7 +168,7 @@ def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:
 
 @contextmanager
 def progress_bar(label: str, total: int | None) -> Generator[ProgressBar, None, None]:
-    """A bar on stderr while something takes long; silent where stderr is not a terminal."""
+    """A progress bar on stderr during long work; silent if stderr is not a terminal."""
     console = stderr()
     progress = Progress(
         TextColumn("{task.description}", markup=False),
@@ -186,14 +186,14 @@ def progress_bar(label: str, total: int | None) -> Generator[ProgressBar, None, 
 
 
 class ProgressBar:
-    """One line of progress; made by `progress_bar`."""
+    """One line of progress, made by `progress_bar`."""
 
     def __init__(self, progress: Progress, label: str, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task(label, total=total, note="")
 
     def update(self, done: int, total: int | None = None, *, note: str | None = None) -> None:
-        """So much is done; a note stands behind the bar."""
+        """Set the amount done; the note is shown after the bar."""
         fields: dict[str, Any] = {} if note is None else {"note": note}
         if total is not None:
             fields["total"] = total
@@ -201,7 +201,7 @@ class ProgressBar:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: NumPy's numbers and arrays as Python's, what is not finite as null."""
+    """Convert a value for JSON: NumPy numbers and arrays become Python's, and non-finite numbers become null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What the commands that open a page share: where it listens, and the link."""
+"""Options that the commands with a page share, and the server behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _check_port(port: int | None) -> int | None:
     # Not min and max: the help would show the range in a column that leaves little room for the words.
     if port is not None and not 0 <= port <= 65535:
-        raise typer.BadParameter("a port is a number from 0 to 65535")
+        raise typer.BadParameter("a port is a number from 0 to 65535; 0 picks a free one")
     return port
 
 
@@ -25,7 +25,8 @@ HostOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--host",
-        help="Where to listen. Anything but this machine needs the link with the token that is printed.",
+        help="Address to listen on. From other machines the page opens only with the printed link, which holds a "
+        "token.",
         rich_help_panel="Page",
     ),
 ]
@@ -34,7 +35,7 @@ PortOption: TypeAlias = Annotated[
     typer.Option(
         "--port",
         metavar="PORT",
-        help="Port; 8470, or any if that is taken. 0: any.",
+        help="Port (default 8470, or a free one if it is taken). 0 picks a free port.",
         callback=_check_port,
         rich_help_panel="Page",
     ),
@@ -42,7 +43,9 @@ PortOption: TypeAlias = Annotated[
 AllowHostOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-host", help="Another name the page is reached by, as through a proxy.", rich_help_panel="Page"
+        "--allow-host",
+        help="Another host name under which the page is reached, for example through a proxy.",
+        rich_help_panel="Page",
     ),
 ]
 OpenOption: TypeAlias = Annotated[
@@ -61,7 +64,7 @@ def serve_page(
     is_opened: bool,
     as_json: bool = False,
 ) -> None:
-    """Serve a page until interrupted: its link on stdout, or in a JSON document; the rest on stderr."""
+    """Serve a page until interrupted. The link goes to stdout, as text or JSON; messages go to stderr."""
     from windrow.web.access import Access, is_loopback
     from windrow.web.app import make_app
     from windrow.web.limits import Limits
@@ -79,7 +82,7 @@ def serve_page(
         else:
             stdout().print(link, markup=False, soft_wrap=True)
         sys.stdout.flush()
-        who = "this machine alone" if is_loopback(host) else "whoever has the link"
-        stderr().print(f"{title}: served to {who}. Ctrl-C ends it.", style="dim", markup=False)
+        who = "this machine only" if is_loopback(host) else "everyone with the link"
+        stderr().print(f"{title}: served to {who}. Stop with Ctrl-C.", style="dim", markup=False)
 
     serve(app, listener, limits=limits, on_start=[announce, *([open_browser(link)] if is_opened else [])])

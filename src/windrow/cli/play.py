@@ -1,4 +1,4 @@
-"""`windrow play`: a page in the browser that plays and thinks aloud, or a player in the terminal."""
+"""`windrow play`: a board in the browser that shows the search, or a game in the terminal."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from windrow.play.specs import parse_game
 
 _DEFAULT_PLAYER = "rollout:1000"
 _WITHOUT_NETWORK = ("rollout", "uniform")
-"""Evaluators that every page offers."""
+"""Evaluators without a network, which every page offers."""
 _MAX_LISTED = 60
-"""Legal moves that are listed after an illegal one."""
-_HELP = "A move such as {example}, or: moves, hint, undo, help, quit."
+"""Maximum number of legal moves listed after an illegal one."""
+_HELP = "Type a move such as {example}, or: moves, hint, undo, help, quit."
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow play connect4 # opens a page: play, and see the search think",
+            "windrow play connect4 # play in the browser and watch the search",
             "windrow play connect4 --checkpoint runs/c4 # with a trained network",
-            "windrow play gomoku -c runs/a -c runs/b # two networks, side by side",
+            "windrow play gomoku -c runs/a -c runs/b # compare two networks side by side",
             "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
-            "windrow play othello --text # in the terminal, against random games",
-            "windrow play connect4 solver --moves 4444 # from a position on",
-            "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # a page that starts there",
+            "windrow play othello --text # in the terminal, against rollout:1000",
+            "windrow play connect4 solver --moves 4444 # in the terminal, from a position",
+            "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # in the browser, from a position",
             "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
         )
     )(play)
@@ -59,28 +59,32 @@ def play(
         str | None,
         typer.Argument(
             metavar="PLAYER",
-            help="Against whom in the terminal: [cyan]rollout:1000[/cyan], [cyan]random[/cyan], [cyan]solver[/cyan], a "
-            "checkpoint. Without it a page opens.",
+            help="Play in the terminal against this player: [cyan]rollout:1000[/cyan], [cyan]random[/cyan], "
+            "[cyan]solver[/cyan] or a checkpoint. Without a player, a page opens in the browser.",
             autocompletion=complete_player,
         ),
     ] = None,
-    is_second: Annotated[bool, typer.Option("--second/--first", help="Who moves first: the player, or you.")] = False,
-    moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that are made already.")] = "",
+    is_second: Annotated[bool, typer.Option("--second/--first", help="Let the player move first, or you.")] = False,
+    moves: Annotated[str, typer.Option("--moves", "-m", help="Moves already played.")] = "",
     position: Annotated[
         str | None,
-        typer.Option("--position", "-p", help="The position as text, instead of moves."),
+        typer.Option("--position", "-p", help="Starting position as text, instead of --moves."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the player and of chance; another one every time.", min=0)
+        int | None,
+        typer.Option("--seed", help="Random seed of the player and of chance (default: a new one every time).", min=0),
     ] = None,
-    is_text: Annotated[bool, typer.Option("--text", help="Play in the terminal, against rollout:1000.")] = False,
+    is_text: Annotated[
+        bool, typer.Option("--text", help="Play in the terminal (against rollout:1000 if no PLAYER is given).")
+    ] = False,
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
             "--checkpoint",
             "-c",
-            help="What the page's searches ask: a checkpoint, [cyan]rollout:8[/cyan], [cyan]uniform[/cyan]; may be "
-            "repeated, the first two are A and B.",
+            help="Evaluator of the page's searches: a checkpoint, [cyan]rollout:8[/cyan] or [cyan]uniform[/cyan]. "
+            "May "
+            "be repeated; the first two are A and B.",
             autocompletion=complete_evaluator,
             rich_help_panel="Page",
         ),
@@ -94,16 +98,18 @@ def play(
     is_opened: OpenOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Play on a page that shows the search at work, or against a player in the terminal.
+    """Play in the browser and watch the search, or play in the terminal.
 
-    The page is served to this machine alone, until Ctrl-C. With a PLAYER, or with [cyan]--text[/cyan], you play in the
-    terminal: type a move and Enter. [cyan]moves[/cyan] lists what is legal, [cyan]hint[/cyan] asks the player,
-    [cyan]undo[/cyan] takes your last move back, [cyan]quit[/cyan] ends the game.
+    The page is served to this machine only; stop it with Ctrl-C.
+
+    With a PLAYER or with [cyan]--text[/cyan] you play in the terminal: type a move and press Enter. [cyan]moves[/cyan]
+    lists the legal moves, [cyan]hint[/cyan] asks the player for a move, [cyan]undo[/cyan] takes your last move back,
+    and [cyan]quit[/cyan] ends the game.
     """
     rules = parse_game(game)
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     if moves and position is not None:
-        raise ConfigError("--moves and --position both say where the game begins: give one of them")
+        raise ConfigError("--moves and --position both set the starting position: give only one of them")
     if player is None and not is_text and not as_json:
         _open_page(
             rules,
@@ -123,7 +129,7 @@ def play(
         return
     if checkpoint:
         raise ConfigError(
-            f"--checkpoint is for the page; in the terminal name the player: windrow play {game} {checkpoint[0]}"
+            f"--checkpoint is for the page. In the terminal, name the player: windrow play {game} {checkpoint[0]}"
         )
     refuse_evaluator(player or _DEFAULT_PLAYER)
     start = rules.state_from_moves(moves) if position is None else rules.parse(position)
@@ -171,7 +177,7 @@ def _open_page(
     from windrow.web.session import Table
 
     if is_second and game.num_players < 2:
-        raise ConfigError(f"{game!r} is a game for one: there is no second player")
+        raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
     made = [
@@ -201,7 +207,7 @@ class _Table:
         self, game: CoreGame, opponent: Player, *, own_side: int, start: State, seed: int, is_quiet: bool
     ) -> None:
         if own_side >= game.num_players:
-            raise ConfigError(f"{game!r} is a game for one: there is no second player")
+            raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
         self._dice = random.Random(seed)
         self.game, self.opponent, self.own_side = game, opponent, own_side
         self.start = self.state = start
@@ -209,7 +215,7 @@ class _Table:
         self._console = stderr() if is_quiet else stdout()
 
     def run(self) -> None:
-        """Play until the game is over or the person leaves."""
+        """Play until the game is over or the person quits."""
         example = self.game.action_name(0)
         self._say(f"You are {self._seat()}, against {self.opponent.name}. {_HELP.format(example=example)}", style="dim")
         self._show()
@@ -222,11 +228,11 @@ class _Table:
                 self._say("Left the game.", style="dim")
                 return
         returns = self.game.returns(self.state)[self.own_side]
-        verdict = "You win." if returns > 0 else f"{self.opponent.name} wins." if returns < 0 else "A draw."
+        verdict = "You win." if returns > 0 else f"{self.opponent.name} wins." if returns < 0 else "The game is a draw."
         self._say(verdict, style="bold")
 
     def _ask(self, example: str) -> bool:
-        """Let the person do something; False if that is to leave."""
+        """Ask for one input and carry it out; False if the person quits."""
         try:
             self._console.print("your move> ", style="bold", end="")
             self._console.file.flush()
@@ -253,7 +259,7 @@ class _Table:
         return True
 
     def _seat(self) -> str:
-        """Who the person is, as the board shows it."""
+        """The person's side, as the board shows it."""
         has_marks = isinstance(self.game, NativeGame) and self.game.name != "azul"
         mark = "xo"[self.own_side] if has_marks else f"player {self.own_side}"
         return f"{mark} (the {'second' if self.own_side else 'first'} player)"
@@ -264,7 +270,7 @@ class _Table:
         return " ".join(names[:_MAX_LISTED]) + (f" and {hidden} more (type moves)" if hidden > 0 else "")
 
     def _draw(self) -> None:
-        """Let chance do what it does."""
+        """Draw a chance outcome."""
         outcome = self.game.sample_outcome(self.state, self._dice.getrandbits(64))
         self._say(f"Chance: {self.game.outcome_name(outcome)}", style="magenta")
         self._make(outcome)
@@ -277,7 +283,7 @@ class _Table:
                 if isinstance(self.opponent, SearchPlayer):
                     result = self.opponent.search([state])[0]
                     actions.append(self.opponent.pick(result, len(self.actions) + len(actions)))
-                    thought = thought or f" (it expects {result.value:+.2f} for itself)"
+                    thought = thought or f" (value {result.value:+.2f} for itself)"
                 else:
                     actions.append(self.opponent.choose([state])[0])
                 state = self.game.apply(state, actions[-1])
@@ -291,7 +297,7 @@ class _Table:
         self._say(f"{self.opponent.name} would play {self.game.action_name(action)}", style="cyan")
 
     def _undo(self) -> None:
-        """Go back to where the person moved last."""
+        """Take back everything since the person's last move."""
         states = [self.start]
         for action in self.actions:
             states.append(self.game.apply(states[-1], action))

@@ -1,4 +1,4 @@
-"""`windrow profile`: where the time of a search goes."""
+"""`windrow profile`: shows where the time of a search goes."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow profile connect4 # a network of 64 channels and 5 blocks with random weights",
+            "windrow profile connect4 # a 64x5 network with random weights",
             "windrow profile connect4 --evaluator runs/c4 --trees 256 --threads 2",
             "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
-            "windrow profile connect4 --evaluator uniform # what the trees alone cost",
-            "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what workers wait for",
-            "windrow profile connect4 --engine ray --trees 256 # what inference actors do, and how long answers take",
+            "windrow profile connect4 --evaluator uniform # the cost of the trees alone",
+            "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what the workers wait for",
+            "windrow profile connect4 --engine ray --trees 256 # the inference actors and their latency",
         )
     )(profile)
 
@@ -61,7 +61,7 @@ def profile(
     network: NetworkOption = None,
     trees: Annotated[int, typer.Option("--trees", help="Positions searched together.", min=1)] = 64,
     sims: SimsOption = 64,
-    engine: Annotated[str | None, engine_option("; not one with its trees on a device")] = None,
+    engine: Annotated[str | None, engine_option(" Engines with trees on a GPU cannot be profiled.")] = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
     threads: ThreadsOption = None,
@@ -72,7 +72,11 @@ def profile(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where the time of a search goes: seconds by stage, how full the batches are, how idle the network is."""
+    """Show where the time of a search goes and what to change first.
+
+    The output lists the seconds per stage, how full the batches are and how busy the network is. The last line says
+    what to change first.
+    """
     rules = parse_game(game)
     config = search_config(
         settings,
@@ -121,16 +125,16 @@ def profile(
         "evaluator": chosen.label,
         "engine": f"{stats.engine}, {counted(stats.num_trees, 'tree')}, "
         f"{counted(stats.leaves_per_tree, 'leaf', 'leaves')} per tree, "
-        f"{counted(stats.num_threads, 'thread')}, {counted(stats.pipeline, 'batch', 'batches')} out"
+        f"{counted(stats.num_threads, 'thread')}, {counted(stats.pipeline, 'batch', 'batches')} in flight"
         + (f", {counted(stats.num_workers, 'worker')}" if stats.num_workers else ""),
         "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
         f"{stats.simulations_per_second:,.0f} per second",
-        "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
+        "network calls": f"{stats.nn_batches:,} with {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
         f"{stats.batch_fill:.1%} full",
     }
     if found.network_rate is not None and found.network_idle is not None and found.network_share is not None:
         facts["network alone"] = f"{found.network_rate:,.0f} positions per second at batch {found.places}"
-        facts["network share"] = f"{share_of_network(found.network_share)} of that within the search"
+        facts["network share"] = f"{share_of_network(found.network_share)} of that rate during the search"
         facts["network idle"] = f"{found.network_idle:.1%} of the time"
     print_facts(facts)
     print()
@@ -151,7 +155,7 @@ def profile(
 
 
 def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states: list[Any], *, as_json: bool) -> None:
-    """The same where the evaluators are on a cluster: both sides of it."""
+    """Profile a search whose evaluators run on a Ray cluster, from the driver's and from the actors' side."""
     with stderr().status("starting actors"):
         search = Search(rules, maker, config)
     with search, stderr().status("searching"):
@@ -168,13 +172,13 @@ def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states
             "evaluator": maker.text,
             "engine": f"ray, {counted(stats.num_trees, 'tree')}, "
             f"{counted(stats.leaves_per_tree, 'leaf', 'leaves')} per tree, "
-            f"{counted(stats.pipeline, 'batch', 'batches')} out, {counted(len(stats.actors), 'actor')}",
+            f"{counted(stats.pipeline, 'batch', 'batches')} in flight, {counted(len(stats.actors), 'actor')}",
             "simulations": f"{stats.simulations:,} in {stats.total_s:.3f} s, "
             f"{stats.simulations_per_second:,.0f} per second",
-            "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions; "
-            f"batches sent were {stats.batch_fill:.1%} full",
-            "overlap": f"{stats.driver_overlap:.1%} of the time there was work here, {stats.actor_overlap:.1%} there",
-            "queue": f"{stats.queue_depth:.1f} rows when a pass was begun, at most {stats.max_queue_depth}",
+            "network calls": f"{stats.nn_batches:,} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
+            f"{stats.batch_fill:.1%} full when sent",
+            "overlap": f"driver busy {stats.driver_overlap:.1%} of the time, actors {stats.actor_overlap:.1%}",
+            "queue": f"{stats.queue_depth:.1f} rows at the start of a pass, at most {stats.max_queue_depth}",
         }
     )
     print()
@@ -188,12 +192,21 @@ def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states
         )
         for link in stats.actors
     ]
-    header = ("actor", "requests", "rows a request", "latency ms", "waiting ms", "inference ms", "transport ms", "lost")
+    header = (
+        "actor",
+        "requests",
+        "rows per request",
+        "latency ms",
+        "waiting ms",
+        "inference ms",
+        "transport ms",
+        "lost",
+    )
     print_table(header, rows)
 
 
 def _parts(link: LinkStats) -> tuple[float, float, float, float]:
-    """Where the time of an actor's answers went."""
+    """How the time of an actor's answers divides: latency, waiting, inference, transport."""
     return link.latency_s, link.wait_s, link.inference_s, link.latency_s - link.wait_s - link.inference_s
 
 
@@ -208,7 +221,7 @@ def _print_workers(stats: SearchStats) -> None:
         )
         for number, worker in enumerate(stats.workers)
     ]
-    header = ("worker", "simulations", "rows a request", "waiting ms", "inference ms", "transport ms", "us a row")
+    header = ("worker", "simulations", "rows per request", "waiting ms", "inference ms", "transport ms", "us per row")
     print_table(header, rows)
     print(
         f"queue: {stats.queue_depth:.1f} rows when a batch was sent, at most {stats.max_queue_depth}; "

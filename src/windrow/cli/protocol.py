@@ -1,4 +1,4 @@
-"""`windrow protocol`: speak other programs' protocols on stdin and stdout."""
+"""`windrow protocol`: speaks other programs' protocols on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -33,46 +33,46 @@ from windrow.play.specs import parse_game
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="Speak another program's protocol on stdin and stdout: a Gomoku manager's, or analysis in JSON lines.",
+        help="Serve a Gomoku manager or another program on stdin and stdout.",
         no_args_is_help=True,
         rich_markup_mode="rich",
         epilog=examples(
-            "windrow protocol gomocup # a brain for Piskvork and other managers of the Gomocup protocol",
-            "windrow protocol analysis connect4 # queries and answers, a JSON object on every line",
-            "windrow protocol analysis connect4 --json # what it would be, and leave",
+            "windrow protocol gomocup # an engine for Piskvork and other Gomocup managers",
+            "windrow protocol analysis connect4 # answer queries, one JSON object per line",
+            "windrow protocol analysis connect4 --json # describe the engine and exit",
         ),
     )
     group.command(
         "gomocup",
         epilog=examples(
             "windrow protocol gomocup # without a network: random games",
-            "windrow protocol gomocup --checkpoint runs/gomoku15 # with a trained one, for boards of its size",
-            "windrow protocol gomocup --json # who it is, and leave",
+            "windrow protocol gomocup --checkpoint runs/gomoku15 # with a trained network, for boards of its size",
+            "windrow protocol gomocup --json # describe the engine and exit",
         ),
     )(gomocup)
     group.command(
         "analysis",
         epilog=examples(
-            "windrow protocol analysis connect4 # 400 simulations a query, unless it says otherwise",
+            "windrow protocol analysis connect4 # 400 simulations per query by default",
             "windrow protocol analysis connect4 --evaluator runs/c4 --sims 800 --trees 128",
-            "windrow protocol analysis connect4 -e runs/c4 --set cache_memory=1GB # more evaluations kept to use again",
-            "windrow protocol analysis connect4 --json # what it would be, and leave",
+            "windrow protocol analysis connect4 -e runs/c4 --set cache_memory=1GB # with a larger evaluation cache",
+            "windrow protocol analysis connect4 --json # describe the engine and exit",
         ),
     )(analysis)
     app.add_typer(group, name="protocol")
 
 
 _CACHE_MEMORY = 256 << 20
-"""Bytes for a network's answers, unless `cache_memory` is set: a million positions of a small game."""
+"""Bytes of the evaluation cache if `cache_memory` is not set: about a million positions of a small game."""
 
 DescribeOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout that says what would run, and leave.")
+    bool, typer.Option("--json", help="Print one JSON document that describes the engine, and exit.")
 ]
 CheckpointOption = Annotated[
     str | None,
     typer.Option(
         "--checkpoint",
-        help="The path of a checkpoint; the same as [cyan]--evaluator[/cyan].",
+        help="Path of a checkpoint; replaces [cyan]--evaluator[/cyan].",
         autocompletion=complete_evaluator,
     ),
 ]
@@ -90,10 +90,10 @@ def gomocup(
     seed: SeedOption = 0,
     as_json: DescribeOption = False,
 ) -> None:
-    """Be a brain for a manager that speaks the Gomocup (Piskvork) protocol.
+    """Run as an engine ("brain") for a manager that speaks the Gomocup (Piskvork) protocol.
 
-    Board size, rule, time and memory are the manager's to say. Without a checkpoint positions are evaluated by random
-    games.
+    The manager sets the board size, the rule, the time and the memory. Without a checkpoint, positions are evaluated by
+    random games.
     """
     from windrow.protocols.gomocup import Gomocup, about_brain
 
@@ -112,7 +112,7 @@ def gomocup(
             game, name, seed=seed, backend=backend, batch=batch, network=network, num_threads=threads
         ).evaluator
 
-    about = {"rollout": "random games, without a network", "uniform": "the rules alone, without a network"}
+    about = {"rollout": "random games, without a network", "uniform": "only the rules, without a network"}
     words = about.get(name.partition(":")[0], f"the network of {name}")
     if as_json:
         print_json({**about_brain(words), "evaluator": name, "config": config.to_dict()})
@@ -128,7 +128,7 @@ def analysis(
     threads: ThreadsOption = None,
     sims: SimsOption = None,
     trees: Annotated[
-        int, typer.Option("--trees", help="Positions searched at once; each has an equal share of the memory.", min=1)
+        int, typer.Option("--trees", help="Positions searched at once. Each has an equal share of the memory.", min=1)
     ] = 64,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
@@ -138,11 +138,11 @@ def analysis(
     seed: SeedOption = 0,
     as_json: DescribeOption = False,
 ) -> None:
-    """Analyse positions: queries on stdin and answers on stdout, each a JSON object on a line of its own.
+    """Analyse positions: read queries from stdin and write answers to stdout, one JSON object per line.
 
-    Queries overlap: all that are open are searched together, and answered as they are done. What a network said is kept
-    in 256 MB ([cyan]--set cache_memory=none[/cyan]: not at all), so that positions that several queries come to are
-    evaluated once. The end of stdin ends the program when all are answered.
+    All open queries are searched together and answered as they finish. A cache of 256 MB keeps the network's
+    evaluations, so that a position is evaluated only once ([cyan]--set cache_memory=none[/cyan] turns it off). At the
+    end of stdin the program answers all open queries and exits.
     """
     from windrow.protocols.analysis import AnalysisServer
 

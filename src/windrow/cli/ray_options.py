@@ -1,4 +1,4 @@
-"""Options of the commands that can work on a Ray cluster."""
+"""Options of the commands that can use a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ActorsOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--actors",
-        help="Inference actors of the ray engine; 0 lets every worker evaluate by itself.",
+        help="Inference actors of the ray engine. With 0, every worker runs its own network.",
         min=0,
         rich_help_panel="Ray",
     ),
@@ -19,8 +19,8 @@ AddressOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--address",
-        help="Ray cluster: [cyan]auto[/cyan] (one is started here if there is none), [cyan]local[/cyan] (always a new "
-        "one), or where its head is.",
+        help="Address of the Ray cluster's head. [cyan]auto[/cyan] uses the running cluster or starts one here; "
+        "[cyan]local[/cyan] always starts a new one.",
         rich_help_panel="Ray",
     ),
 ]

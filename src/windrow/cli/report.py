@@ -1,4 +1,4 @@
-"""`windrow report`: a training run as one page for a browser."""
+"""`windrow report`: writes a training run as one HTML page."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow report runs/connect4 # writes runs/connect4/report.html",
-            "windrow report runs/connect4 --open # and shows it in the browser",
-            "windrow report runs/nim-py-Nim --game nim.py:Nim # with the games of a class of your own",
-            "windrow report runs/connect4 --out connect4.html # one file that needs nothing else: send it to someone",
+            "windrow report runs/connect4 # write runs/connect4/report.html",
+            "windrow report runs/connect4 --open # open it in the browser as well",
+            "windrow report runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
+            "windrow report runs/connect4 --out connect4.html # a self-contained file to share",
         )
     )(report)
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or still running.")],
     game: RunGameOption = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (RUN/report.html).")] = None,
-    is_opened: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write (default RUN/report.html).")] = None,
+    is_opened: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the page of windrow watch as one file: strength, losses and speed, openings, games, settings.
+    """Write a report of a training run as one HTML file.
 
-    What the run does not have yet, or what is damaged in it, the page says in words.
+    It shows strength, losses, speed, openings, games and settings. The page names anything that is missing from the run
+    or damaged in it.
     """
     from windrow.web.report import write_report
 
@@ -44,4 +45,4 @@ def report(
     else:
         stdout().print(str(path), markup=False, soft_wrap=True)
     if is_opened and not webbrowser.open(path.resolve().as_uri()):
-        print_warning(f"no browser was found: open {path} in one")
+        print_warning(f"no browser was found: open {path} yourself")

@@ -1,4 +1,4 @@
-"""`windrow search`: one position, its moves by visits."""
+"""`windrow search`: searches one position and lists its moves."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
 
 _MAX_LINE = 12
-"""Moves of a line that are printed; JSON has all."""
+"""Maximum number of moves printed of a line; JSON has all of them."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow search connect4 # the first move",
+            "windrow search connect4 # the first move of the game",
             "windrow search connect4 --moves 4453 --sims 5000",
-            "windrow search connect4 --position '7/7/7/7/3o3/3x3 x' # the board from the top, and who is to move",
+            "windrow search connect4 --position '7/7/7/7/3o3/3x3 x' # the board from the top, and the side to move",
             "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
-            "windrow search connect4 --evaluator runs/c4 --top 3 --json # what a trained network thinks",
-            "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # a checkpoint of your own network",
-            "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice stand among the moves",
-            "windrow search connect4 --engine ray --set num_actors=2 # evaluated by actors on a Ray cluster",
-            "windrow search connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
-            "windrow search othello --time 2s --set first_play=parent # two seconds, another rule for untried moves",
+            "windrow search connect4 --evaluator runs/c4 --top 3 --json # with a trained network",
+            "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # with your own network",
+            "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice rolls are written among the moves",
+            "windrow search connect4 --engine ray --set num_actors=2 # with inference actors on a Ray cluster",
+            "windrow search connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
+            "windrow search othello --time 2s --set first_play=parent # two seconds, another first_play",
         )
     )(search)
 
@@ -66,18 +66,17 @@ def search(
     moves: Annotated[str, typer.Option("--moves", "-m", help="Moves that led to the position, such as 4453.")] = "",
     position: Annotated[
         str | None,
-        typer.Option("--position", "-p", help="The position as text, such as '7/7/7/7/3o3/3x3 x', instead of moves."),
+        typer.Option("--position", "-p", help="The position as text, instead of --moves, such as '7/7/7/7/3o3/3x3 x'."),
     ] = None,
     evaluator: EvaluatorOption = "rollout",
     network: NetworkOption = None,
-    top: Annotated[int, typer.Option("--top", help="Moves to show.", min=1)] = 10,
+    top: Annotated[int, typer.Option("--top", help="Number of moves to show.", min=1)] = 10,
     sims: SimsOption = None,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
-            help="Time after which to stop, such as [cyan]2s[/cyan] or [cyan]500ms[/cyan]; without --sims the only "
-            "limit.",
+            help="Time limit, such as [cyan]2s[/cyan] or [cyan]500ms[/cyan]. Without --sims it is the only limit.",
             rich_help_panel="Search",
         ),
     ] = None,
@@ -96,15 +95,16 @@ def search(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Search a position and show its moves: visits, share, Q, prior and the line of play.
+    """Search a position and list its best moves.
 
-    Q and the value are for the player to move, from -1 (lost) to 1 (won).
+    Each move is shown with its visits, its share of them, Q, prior and line of play. Q and the value are seen from the
+    player to move: 1 is a win, -1 a loss.
     """
     rules = parse_game(game)
     dice = random.Random(seed)
     time_s = None if time is None else parse_duration(time)
     if moves and position is not None:
-        raise ConfigError("--moves and --position both say which position to search: give one of them")
+        raise ConfigError("--moves and --position both set the position to search: give only one of them")
     given = rules.state_from_moves(moves) if position is None else rules.parse(position)
     state, drawn = pass_chance(rules, given, lambda _: dice.getrandbits(64))
     config = search_config(
@@ -160,7 +160,9 @@ def search(
     console = stdout()
     if drawn:
         names = " ".join(rules.outcome_name(outcome) for outcome in drawn)
-        console.print(f"Chance was to move: {names} (drawn; --seed draws another, --moves says which)", style="dim")
+        console.print(
+            f"It was chance's turn: {names} was drawn (--seed draws another outcome, --moves sets it)", style="dim"
+        )
     console.print(str(state), markup=False)
     console.print()
     rows = [
@@ -177,20 +179,19 @@ def search(
     print_table(("move", "visits", "share", "Q", "prior", "<line of play"), rows)
     num_hidden = len(rules.legal_actions(state)) - len(rows)
     if num_hidden:
-        console.print(f"and {counted(num_hidden, 'more move')}", style="dim")
+        console.print(f"{counted(num_hidden, 'more move')} not shown (--top)", style="dim")
     stats = result.stats
     console.print(
-        f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], "
-        f"value {result.value:+.3f} for the player to move\n"
-        f"[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
+        f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], value {result.value:+.3f} for the player "
+        f"to move\n[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
         f"({stats.simulations_per_second:,.0f} per second), {chosen.label}, {stats.engine}, "
-        f"{counted(stats.nn_batches, 'call')} of {stats.nn_positions / max(stats.nn_batches, 1):.1f} positions, "
-        f"depth {stats.max_depth}, stopped by {stats.stopped_by}[/dim]"
+        f"{counted(stats.nn_batches, 'evaluator call')} with {stats.nn_positions / max(stats.nn_batches, 1):.1f} "
+        f"positions, depth {stats.max_depth}, stopped by {stats.stopped_by}[/dim]"
     )
 
 
 def _watch(results: Iterator[SearchResult], bar: ProgressBar) -> SearchResult:
-    """The last of the results; the others move the bar."""
+    """Run through the results and move the bar; return the last one."""
     result = next(results)
     for result in results:
         bar.update(result.stats.simulations)
@@ -198,7 +199,7 @@ def _watch(results: Iterator[SearchResult], bar: ProgressBar) -> SearchResult:
 
 
 def _rows(searcher: Search, result: SearchResult, top: int) -> list[dict[str, Any]]:
-    """The moves most visited, as they are printed."""
+    """The most visited moves, as they are printed."""
     rules, total = result.game, max(int(result.visits.sum()), 1)
     legal: list[int] = rules.legal_actions(result.state)
     order = sorted(legal, key=lambda action: (-int(result.visits[action]), -float(result.prior[action]), action))

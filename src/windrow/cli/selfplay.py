@@ -1,4 +1,4 @@
-"""`windrow selfplay`: games of an evaluator against itself, without learning."""
+"""`windrow selfplay`: plays games of an evaluator against itself, without training."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "windrow selfplay connect4 --evaluator runs/c4 --games 500",
             "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
-            "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game in Python, on four cores",
+            "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game written in Python, on four cores",
             "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
-            "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # as windrow tune found best",
+            "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
             "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
-            "windrow selfplay connect4 --set root=gumbel --json # few simulations; its noise is gumbel_scale, 1 here",
+            "windrow selfplay connect4 --set root=gumbel --json # the Gumbel root; its noise is gumbel_scale",
         )
     )(selfplay)
 
@@ -57,12 +57,14 @@ def selfplay(
     evaluator: NetworkEvaluatorOption = "resnet",
     network: NetworkOption = None,
     threads: ThreadsOption = None,
-    games: Annotated[int, typer.Option("--games", "-g", help="Games to play.", min=1)] = 100,
-    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (64).", min=1)] = None,
-    slots: Annotated[int | None, typer.Option("--slots", help="Games played at once (128).", min=1)] = None,
+    games: Annotated[int, typer.Option("--games", "-g", help="Number of games to play.", min=1)] = 100,
+    sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move (default 64).", min=1)] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", help="Games played at the same time (default 128).", min=1)
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the games to this file.")] = None,
-    show: Annotated[int, typer.Option("--show", help="Print the moves of so many games.", min=0)] = 0,
-    engine: Annotated[str | None, engine_option("; one that can search the positions of many games at once")] = None,
+    show: Annotated[int, typer.Option("--show", help="Number of games whose moves are printed.", min=0)] = 0,
+    engine: Annotated[str | None, engine_option(" It must be able to search many games at once.")] = None,
     workers: WorkersOption = None,
     actors: ActorsOption = None,
     address: AddressOption = None,
@@ -70,14 +72,14 @@ def selfplay(
     config_file: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any setting of a search or of self-play; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the search or of self-play; may be repeated."),
     ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Let an evaluator play itself, many games at once, and say how fast that was.
+    """Play games of an evaluator against itself and measure the speed.
 
-    After Ctrl-C the figures so far are printed.
+    Ctrl-C prints the figures so far.
     """
     from windrow.train.records import GameLog
     from windrow.train.selfplay import SelfPlay, SelfPlayConfig
@@ -144,7 +146,7 @@ def selfplay(
 
 
 def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **options: Any) -> NamedEvaluator:
-    """The evaluator that `text` names, so that other machines can have it too."""
+    """The evaluator that `text` names, in a form that can be sent to other machines."""
     if parse_spec(text).name in ("uniform", "rollout"):
         return make_evaluator(game, text, **options)
     from windrow.train.ray_network import PortableNetwork
@@ -158,7 +160,7 @@ def _make_portable(game: CoreGame, text: str, *, backend: str, batch: int, **opt
 
 @dataclass(slots=True)
 class Tally:
-    """The games that were asked for. The stats of self-play also count what was played of others by then."""
+    """Counts of the requested games. The statistics of self-play also include parts of other games."""
 
     games: int = 0
     moves: int = 0
@@ -170,7 +172,7 @@ class Tally:
     _seen: set[bytes] = field(default_factory=set[bytes])
 
     def add(self, record: GameRecord) -> None:
-        """Count one more game."""
+        """Add one game to the counts."""
         self.games += 1
         self.moves += len(record)
         self.recorded_moves += len(record.policy)
@@ -206,15 +208,15 @@ def _in_words(document: dict[str, Any]) -> dict[str, str]:
     games, moves, more = max(document["games"], 1), document["moves"], document["unfinished_moves"]
     return {
         "evaluator": document["evaluator"],
-        "games": f"{document['games']:,} in {document['total_s']:.1f} s, {document['games_per_s']:.1f} a second",
+        "games": f"{document['games']:,} in {document['total_s']:.1f} s, {document['games_per_s']:.1f} per second",
         "moves": f"{moves:,}"
         + (f" and {more:,} in other games" if more else "")
-        + f", {document['moves_per_s']:,.0f} a second",
-        "simulations": f"{document['simulations']:,}, {document['simulations_per_s']:,.0f} a second",
+        + f", {document['moves_per_s']:,.0f} per second",
+        "simulations": f"{document['simulations']:,}, {document['simulations_per_s']:,.0f} per second",
         "network": f"{counted(document['nn_positions'], 'position')} in {counted(document['nn_batches'], 'call')}, "
-        f"{document['nn_positions_per_s']:,.0f} positions a second, batches {document['batch_fill']:.0%} full",
-        "results": f"first player won {document['first_player_wins'] / games:.0%}, "
-        f"drawn {document['draws'] / games:.0%}",
+        f"{document['nn_positions_per_s']:,.0f} positions per second, batches {document['batch_fill']:.0%} full",
+        "results": f"the first player won {document['first_player_wins'] / games:.0%}, "
+        f"{document['draws'] / games:.0%} were draws",
         "repeated": f"{counted(document['repeated_games'], 'game')} repeated an earlier one move for move"
         if document["repeated_games"]
         else "none",

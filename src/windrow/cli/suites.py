@@ -1,7 +1,7 @@
-"""`windrow bench suite` and its like: the reference benchmark, whose programs are in bench/.
+"""`windrow bench suite`, `suites` and `compare`: the reference benchmark, whose programs are in bench/.
 
-They are scripts, run one by one in processes of their own, and none of them is imported here. The repository and the
-sdist have them; an installed wheel does not.
+The programs are scripts; each runs in its own process and none is imported here. The repository and the sdist contain
+them, an installed wheel does not.
 """
 
 from __future__ import annotations
@@ -34,38 +34,43 @@ def register(group: typer.Typer) -> None:
             "windrow bench suite quick # the main figures of this machine, in two minutes",
             "windrow bench suite cpu --out results # results/cpu.json and results/cpu.md",
             "windrow bench suite cache backends # single benchmarks",
-            "windrow bench suite cpu --smoke # only see that everything runs",
+            "windrow bench suite cpu --smoke # only test that everything runs",
         ),
     )(suite)
     group.command(
         "suites",
-        epilog=examples("windrow bench suites # what there is, how long it takes, what is missing for it"),
+        epilog=examples("windrow bench suites # all suites with their duration and requirements"),
     )(suites)
     group.command(
         "compare",
-        epilog=examples("windrow bench compare bench/results/cpu.json runs/bench/cpu.json # is it reproduced here?"),
+        epilog=examples(
+            "windrow bench compare bench/results/cpu.json runs/bench/cpu.json # is the reference reproduced here?"
+        ),
     )(compare)
 
 
 def suite(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME", help="A suite, or benchmarks: windrow bench suites lists them.")
+        list[str], typer.Argument(metavar="NAME", help="A suite or single benchmarks; windrow bench suites lists them.")
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the JSON file and the Markdown page.")] = Path(
         "runs/bench"
     ),
     is_smoke: Annotated[
-        bool, typer.Option("--smoke", help="Only see that it runs: few repeats, figures of no worth.")
+        bool, typer.Option("--smoke", help="Only test that it runs: few repeats, so the figures mean nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a suite of the reference benchmark; write its figures as JSON and as a Markdown table."""
+    """Run a suite of the reference benchmark.
+
+    Its figures are written as JSON and as a Markdown table.
+    """
     catalog = _catalog()
     known = [*catalog["suites"], *catalog["benchmarks"]]
     for name in names:
         if name not in known:
             hint = explain_unknown(name, known, what="suites and benchmarks")
-            raise ConfigError(f"there is no suite or benchmark {name!r}. {hint} windrow bench suites describes them")
+            raise ConfigError(f"there is no suite or benchmark {name!r}. {hint} windrow bench suites lists them")
     title = "-".join(names)
     file, page = out / f"{title}.json", out / f"{title}.md"
     options = ["--json", str(file), "--markdown", str(page), *(["--smoke"] if is_smoke else [])]
@@ -78,7 +83,7 @@ def suite(
 
 
 def suites(as_json: JsonOption = False) -> None:
-    """List the suites and benchmarks, and what is missing for them here."""
+    """List the suites and benchmarks, and what this machine lacks for them."""
     catalog = _catalog()
     if as_json:
         print_json(catalog)
@@ -98,11 +103,14 @@ def suites(as_json: JsonOption = False) -> None:
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A JSON file of a suite.")],
-    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another of the same suite.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Result file (JSON) of a suite.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another result file of the same suite.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Say which figures of one run another has reproduced within their spreads."""
+    """Compare two runs of a suite.
+
+    For every figure it says whether the second run reproduces the first within their spread.
+    """
     for file in (first, second):
         if not file.is_file():
             raise WindrowError(f"there is no file {file}: windrow bench suite writes such files")
@@ -111,12 +119,12 @@ def compare(
 
 
 def programs() -> Path:
-    """The folder of the benchmarks: bench/ of the checkout from which windrow is installed editable."""
+    """The folder bench/ of the checkout from which windrow is installed in editable mode."""
     folder = Path(__file__).parents[3] / "bench"
     if not (folder / "suite.py").is_file():
         raise WindrowError(
             "the reference benchmark is in bench/ of windrow's repository and not in the installed package: clone the "
-            "repository, and run python bench/suite.py or python bench/compare.py there. windrow bench search, "
+            "repository and run python bench/suite.py or python bench/compare.py in it. windrow bench search, "
             "backends and engines measure this installation"
         )
     return folder
@@ -132,7 +140,7 @@ def _catalog() -> dict[str, Any]:
 
 
 def _run(program: str, *arguments: str, is_quiet: bool = False, command: str = "") -> int:
-    """Run one of the programs; its exit code. `is_quiet` keeps stdout for the result: what it prints goes to stderr."""
+    """Run one of the programs and return its exit code. `is_quiet` sends its output to stderr, to keep stdout clean."""
     environment = {**os.environ, **({_COMMAND_VARIABLE: command} if command else {})}
     line = [sys.executable, str(programs() / f"{program}.py"), *arguments]
     where = _STDERR if is_quiet else stdout_number()

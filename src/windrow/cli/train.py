@@ -1,4 +1,4 @@
-"""`windrow train`: learn a game from nothing but its rules."""
+"""`windrow train`: learns a game from its rules alone."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from windrow.play.specs import parse_game, parse_network, parse_settings
 from windrow.search.engines import engine_class
 
 NOTHING_LEARNED = 3
-"""Exit code of a run that came to its end without a learning step."""
+"""Exit code of a run that ended without a learning step."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow train connect4 --time 3m # the shipped config; the run goes to runs/connect4",
+            "windrow train connect4 --time 3m # three minutes, with the shipped settings, in runs/connect4",
             "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
-            "windrow train connect4 --sims 32 --set search.root=puct --set learner.learning_rate=0.002",
-            "windrow train nim.py:Nim --time 2m # a class of your own, with the standard settings",
-            "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # the same on four cores",
-            "windrow train connect4 --time 3m --network mynet.py:Transformer:layers=2 # a network of your own",
-            "windrow train connect4 --time 2m --engine tensor # all of it on the GPU",
-            "windrow train connect4 --time 1h --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
-            "windrow train connect4 --time 3m --config tuned.toml # run as windrow tune found best",
-            "windrow train --resume runs/connect4 --time 10m # goes on where it was, killed or not",
-            "windrow train nim.py:Nim --resume runs/nim-py-Nim --time 10m # the same for a class of your own",
-            "windrow train tictactoe --time 20s --no-save # try it, and keep nothing",
+            "windrow train connect4 --sims 32 --set learner.learning_rate=0.002",
+            "windrow train nim.py:Nim --time 2m # your own game, with the default settings",
+            "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # your own game, on four cores",
+            "windrow train connect4 --network mynet.py:Transformer:layers=2 # your own network",
+            "windrow train connect4 --time 2m --engine tensor # search, self-play and learning on the GPU",
+            "windrow train connect4 --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
+            "windrow train connect4 --time 3m --config tuned.toml # with the settings of windrow tune",
+            "windrow train --resume runs/connect4 --time 10m # continue a run, also after a kill",
+            "windrow train nim.py:Nim --resume runs/nim-py-Nim --time 10m # continue a run of your own game",
+            "windrow train tictactoe --time 20s --no-save # try it without saving anything",
         )
     )(train)
 
@@ -52,60 +52,71 @@ def train(
         str | None,
         typer.Argument(
             metavar="GAME",
-            help="A game, yours such as [cyan]nim.py:Nim[/cyan], or a TOML file.",
+            help="A built-in game, your own such as [cyan]nim.py:Nim[/cyan], or a TOML file with settings.",
             autocompletion=complete_game,
         ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", "-o", help="Folder of the run (runs/GAME, or runs/GAME-2, ...).")
+        Path | None, typer.Option("--run", "-o", help="Folder of the run (default runs/GAME, runs/GAME-2, ...).")
     ] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Go on with the run in this folder.")] = None,
-    iterations: Annotated[int | None, typer.Option("--iterations", "-i", help="Iterations in all.", min=0)] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Continue the run in this folder.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", "-i", help="Total number of iterations.", min=0)
+    ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", "-t", help="Time in all, such as [cyan]90s[/cyan], [cyan]3m[/cyan].")
+        str | None, typer.Option("--time", "-t", help="Total time, such as [cyan]90s[/cyan] or [cyan]3m[/cyan].")
     ] = None,
     games: Annotated[int | None, typer.Option("--games", "-g", help="Games per iteration.", min=1)] = None,
     sims: Annotated[int | None, typer.Option("--sims", "-n", help="Simulations per move.", min=1)] = None,
-    slots: Annotated[int | None, typer.Option("--slots", help="Games played at once.", min=1)] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Games played at the same time.", min=1)] = None,
     network: Annotated[
         str | None,
         typer.Option(
             "--network",
-            help="What learns: [cyan]resnet:64x5[/cyan], [cyan]mlp:width=256[/cyan], [cyan]transformer[/cyan], or your "
-            "own, [cyan]mynet.py:Net:width=64[/cyan]. --resume needs it again only for your own.",
+            help="Network to train: [cyan]resnet:64x5[/cyan], [cyan]mlp:width=256[/cyan], [cyan]transformer[/cyan], or "
+            "your own, [cyan]mynet.py:Net:width=64[/cyan], which --resume needs again.",
         ),
     ] = None,
-    channels: Annotated[int | None, typer.Option("--channels", help="Width of the network.", min=1)] = None,
+    channels: Annotated[int | None, typer.Option("--channels", help="Channels of the network.", min=1)] = None,
     blocks: Annotated[int | None, typer.Option("--blocks", help="Residual blocks of the network.", min=0)] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per step.", min=1)] = None,
-    backend: Annotated[str | None, typer.Option("--backend", help="What evaluates in self-play (auto).")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads of the network.", min=1)] = None,
-    engine: Annotated[str | None, engine_option("; one that can search the positions of many games at once")] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", help="Positions per learning step.", min=1)] = None,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="Backend that runs the network in self-play (default auto).")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="CPU threads for the network (default: all cores).", min=1)
+    ] = None,
+    engine: Annotated[str | None, engine_option(" It must be able to search many games at once.")] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Workers of the multiprocess and ray engines.", min=1)
     ] = None,
     actors: ActorsOption = None,
     address: AddressOption = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Key of all random numbers.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Random seed.", min=0)] = None,
     deterministic: Annotated[
-        bool | None, typer.Option("--deterministic", help="The same weights to the last bit, every time.")
+        bool | None, typer.Option("--deterministic", help="Make the run reproducible to the last bit.")
     ] = None,
     config_file: ConfigOption = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as [cyan]search.c_puct=2[/cyan]."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any setting, such as [cyan]search.c_puct=2[/cyan]; may be repeated."
+        ),
     ] = None,
-    is_saved: Annotated[bool, typer.Option("--save/--no-save", help="Keep the run.")] = True,
-    is_verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more before it begins.")] = False,
+    is_saved: Annotated[bool, typer.Option("--save/--no-save", help="Save the run to its folder.")] = True,
+    is_verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print more about the run before it starts.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a network by self-play: play, learn, save a checkpoint, again and again.
+    """Train a network by self-play.
 
-    Stop it with Ctrl-C, or kill it: `--resume` goes on from the last checkpoint, with the games that have ended. For a
-    game of your own, name the game again: windrow imports no code that the files of a run name.
+    Each iteration plays games, learns from them and saves a checkpoint. Stop with Ctrl-C. [cyan]--resume[/cyan]
+    continues from the last checkpoint and keeps all finished games, even after a kill. To
+    resume a run of your own game, name the game again: windrow imports no code that only a run's files name.
     """
     if config is None and resume is None:
-        raise ConfigError("name a game or a config to begin, or --resume a run to go on")
+        raise ConfigError("name a game or a config to start a run, or continue one with --resume RUN")
     flags = {
         "num_iterations": iterations,
         "time_limit_s": None if time is None else parse_duration(time),
@@ -129,14 +140,14 @@ def train(
     with ExitStack() as stack:
         if not is_saved:
             if run is not None or resume is not None:
-                raise ConfigError("--no-save keeps nothing: leave --run and --resume out")
+                raise ConfigError("--no-save writes no run: remove --run and --resume")
             run = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         training, plan = _open(config, run, resume, overrides, network)
         stack.callback(training.close)
         if engine_class(training.config.search).capabilities.is_compiled:
             stack.enter_context(quiet_compiler())
         if training.is_over and not as_json:
-            stderr().print(f"this run is at its end; to go on: {_more(training)}", markup=False)
+            stderr().print(f"this run is finished; to continue it: {_more(training)}", markup=False)
         header = [] if plan is None else plan.describe(is_verbose=is_verbose)
         with TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose, is_saved=is_saved) as display:
             try:
@@ -157,7 +168,7 @@ def train(
 
 
 def _of_file(path: Path | None) -> dict[str, Any]:
-    """How to search and play, as the file of `--config` says; the rest of a run is for its own config."""
+    """Search and self-play settings from the file of `--config`; the rest of a run has its own config."""
     from windrow.config import SearchConfig
     from windrow.train.selfplay_config import SelfPlayConfig
 
@@ -172,15 +183,17 @@ def _of_file(path: Path | None) -> dict[str, Any]:
 def _open(
     config: str | None, run: Path | None, resume: Path | None, overrides: dict[str, Any], network: str | None
 ) -> tuple[Any, _Plan | None]:
-    """The run, and of a new one with a time limit what to expect of it."""
+    """Open the run. A new run with a time limit also gets a forecast."""
     from windrow.train import TrainConfig, TrainingRun, config_for
 
     is_file = config is not None and config.endswith((".toml", ".json"))
     if resume is not None:
         if run is not None and run != resume:
-            raise ConfigError("--resume names the folder of the run: leave --run out")
+            raise ConfigError("--resume already names the folder of the run: remove --run")
         if is_file:
-            raise ConfigError(f"a run has its own config: leave {config} out, and change settings by flags or --set")
+            raise ConfigError(
+                f"a resumed run has its own config: remove {config}, and change settings with flags or --set"
+            )
         game = None if config is None else parse_game(config)
         return TrainingRun.resume(resume, overrides, game=game, network=network), None
     assert config is not None
@@ -188,7 +201,7 @@ def _open(
         overrides = {"network": parse_network(network).to_dict(), **overrides}
     made = TrainConfig.read(config, overrides) if is_file else config_for(parse_game(config), overrides)
     if made.num_iterations is None and made.time_limit_s is None:
-        stderr().print("no --time and no --iterations: this goes on until Ctrl-C", style="dim")
+        stderr().print("neither --time nor --iterations is given: the run continues until Ctrl-C", style="dim")
     plan = _plan(made, overrides, is_file=is_file)
     made = made if plan is None else plan.config
     return TrainingRun.create(run or free_folder(Path("runs") / _folder_name(made.game)), made), plan
@@ -196,7 +209,7 @@ def _open(
 
 @dataclass(frozen=True)
 class _Plan:
-    """A config that fits into its time, what was changed for that, and what to expect of it."""
+    """A config that fits its time limit, the settings changed for that, and the forecast."""
 
     before: Any
     config: Any
@@ -212,7 +225,7 @@ class _Plan:
         lines = describe_forecast(self.expected, self.measured, self.config, num_changed=num_changed)
         if self.changes and is_verbose:
             changed = [f"{name} {setting(self.before, name)} -> {value}" for name, value in self.changes.items()]
-            lines.append("for this time: " + ", ".join(changed))
+            lines.append("changed to fit the time: " + ", ".join(changed))
         if is_verbose:
             figures = {name: value for name, value in asdict(self.measured).items() if isinstance(value, float)}
             lines.append("measured: " + ", ".join(f"{name} {value:.3g}" for name, value in figures.items()))
@@ -220,7 +233,7 @@ class _Plan:
 
 
 def _plan(config: Any, overrides: dict[str, Any], *, is_file: bool) -> _Plan | None:
-    """Measure, and choose what the user has left open; None without a time limit, or if it cannot be measured here."""
+    """Measure, and choose the settings that the user left open."""
     if not config.time_limit_s:
         return None
     from windrow.train.config import TrainConfig, has_config, merge
@@ -239,12 +252,12 @@ def _plan(config: Any, overrides: dict[str, Any], *, is_file: bool) -> _Plan | N
 
 
 def _folder_name(game: str) -> str:
-    """`nim.py:Nim` and `openspiel:hex(board_size=7)` as names of folders."""
+    """A folder name for games such as `nim.py:Nim` and `openspiel:hex(board_size=7)`."""
     return re.sub(r"[^A-Za-z0-9=]+", "-", game.rpartition("/")[2]).strip("-")
 
 
 def free_folder(wanted: Path) -> Path:
-    """`wanted`, or the first of `wanted-2`, `wanted-3` and so on that is not there."""
+    """`wanted`, or the first of `wanted-2`, `wanted-3` and so on that does not exist."""
     folder, number = wanted, 2
     while folder.exists():
         folder, number = wanted.with_name(f"{wanted.name}-{number}"), number + 1
@@ -252,7 +265,7 @@ def free_folder(wanted: Path) -> Path:
 
 
 def _more(training: Any) -> str:
-    """The command that goes on with a run: where it has come to its limit, with a later one."""
+    """The command that continues a run; for a run that has reached its limit, with a later limit."""
     # A game that does not come with windrow is named again: nothing that a run's files name is imported.
     game, config = training.game, training.config
     named = [] if game.name in game_names() else [_spell(game)]
@@ -268,14 +281,14 @@ def _more(training: Any) -> str:
 
 
 def _spell(game: Any) -> str:
-    """The game as a command takes it: its name, and the options that are not as they are by default."""
+    """The game as an argument of a command: its name and the options that differ from their defaults."""
     usual: dict[str, Any] = dict(make_game(game.name).options) if game.name in game_names() else {}
     options = [f"{name}={value}" for name, value in game.options.items() if usual.get(name) != value]
     return f"{game.name}:{','.join(options)}" if options else game.name
 
 
 def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
-    """The end of a run in words."""
+    """The summary at the end of a run."""
     facts = {
         "games": f"{summary['games']:,} in {counted(summary['iterations'], 'iteration')}",
         "self-play": f"{summary['selfplay_s']:.0f} s, {summary['simulations_per_s']:,.0f} simulations/s",
@@ -298,16 +311,16 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
             named = "" if training.game.name in game_names() else f" --game {game}"
             own = "" if network.kind in KINDS else f" --network {spell_network(network)}"
             facts["play"] = f"windrow play {game} --checkpoint {run}{own}"
-            facts["look"] = f"windrow watch {run}{named}"
-            facts["keep"] = f"windrow report {run}{named}"
+            facts["watch"] = f"windrow watch {run}{named}"
+            facts["report"] = f"windrow report {run}{named}"
             if (num_others := training.game.num_players - 1) > 0:
                 facts["compare"] = f"windrow match {game} {run}{' rollout:400' * num_others}{own}"
-        facts["go on"] = _more(training)
+        facts["resume"] = _more(training)
     return facts
 
 
 def _explain_no_steps(training: Any) -> str:
-    """Why a run has learned nothing and what to do about it, in the words of the diagnosis."""
+    """Why a run has learned nothing and what to do about it, as the diagnosis says it."""
     from windrow.train.diagnosis.evidence import Evidence
     from windrow.train.diagnosis.learning import no_steps
     from windrow.train.metrics import read_metrics

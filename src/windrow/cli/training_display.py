@@ -1,4 +1,4 @@
-"""What a person sees while a network trains: two bars, and a line per iteration."""
+"""The terminal output of training: progress bars and one line per iteration."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _COLUMNS = (
     ("policy_entropy", "{:.3f}", "entropy", 7),
     ("solved_policy", "{:.1%}", "solved", 6),
 )
-"""Metrics, how they are written, their titles and widths: 80 columns together with the time."""
+"""Metrics with their formats, titles and widths; 80 columns with the time."""
 _LINES_PER_HEADER = 25
 _LEARNER_BOUND = 1.25
-"""Time of learning relative to that of self-play from which on the learner is named as the bottleneck."""
+"""Ratio of learning time to self-play time above which learning counts as the bottleneck."""
 _ABSENT = ("not installed: pip install", "finds no GPU")
 
 
 class TrainingDisplay:
-    """Progress of a run on stderr; where that is no terminal, only the lines."""
+    """Progress of a run on stderr; only the lines if stderr is no terminal."""
 
     def __init__(
         self,
@@ -79,7 +79,9 @@ class TrainingDisplay:
             fits = self._is_verbose or len(whole) <= self._console.width
             self._console.print(whole if fits else f"{what}, {where}", markup=False)
             if counters.iteration:
-                self._console.print(f"goes on after iteration {counters.iteration}, {counted(counters.games, 'game')}")
+                self._console.print(
+                    f"continues after iteration {counters.iteration}, {counted(counters.games, 'game')}"
+                )
             for line in self._header:
                 self._console.print(line, markup=False)
             if self._is_verbose:
@@ -99,20 +101,20 @@ class TrainingDisplay:
         self._progress.stop()
 
     def on_event(self, kind: str, numbers: dict[str, float]) -> None:
-        """Something small has happened: a game has ended, a step was taken."""
+        """Update the bars: a game has ended or a learning step was taken."""
         done, total = numbers["done"], numbers["of"]
         note = f"{done:.0f}/{total:.0f} {kind}" + (f", loss {numbers['loss']:.3f}" if "loss" in numbers else "")
         self._progress.update(self._phases[kind], completed=min(done, total), total=total, note=note)
         self._progress.update(self._whole, completed=self._done(), note=self._time_left())
 
     def _done(self) -> float:
-        """Share of the run; within an iteration only the clock goes on."""
+        """Share of the run that is done; within an iteration it follows the clock."""
         limit = self._run.config.time_limit_s
         elapsed = self._start_s + perf_counter() - self._start
         return max(self._run.progress, min(elapsed / limit, 1.0) if limit else 0.0)
 
     def on_iteration(self, report: Any) -> None:
-        """An iteration has ended."""
+        """Print the line of an iteration that has ended."""
         self._progress.update(self._whole, completed=self._done(), note=self._time_left())
         if self._is_quiet:
             return
@@ -135,7 +137,7 @@ class TrainingDisplay:
             self._console.print(f"{found.evidence} {found.remedy}", style="yellow", markup=False)
 
     def _time_left(self) -> str:
-        """Time until the run ends: exact where there is a time limit, else estimated from what the run has done."""
+        """Time until the run ends: exact with a time limit, otherwise estimated from the run so far."""
         done, counters, config = self._done(), self._run.counters, self._run.config
         if config.time_limit_s is not None:
             return f"{clock(max(config.time_limit_s * (1 - done), 0.0))} left"
@@ -144,21 +146,22 @@ class TrainingDisplay:
         return ""
 
     def finish(self) -> None:
-        """Take the bars away before the summary."""
+        """Remove the bars before the summary."""
         self._progress.stop()
 
 
 def _in_short(choice: str) -> str:
-    """Why this backend, less what this machine has not: `windrow info` lists that."""
+    """Why this backend was chosen; the backends this machine lacks are only counted."""
     lines = choice.splitlines()
     kept = [line for line in lines if not (line.startswith("Left out: ") and any(what in line for what in _ABSENT))]
     if len(kept) < len(lines):
-        kept.append(f"Left out: {len(lines) - len(kept)} that this machine has not; windrow info lists them.")
+        missing = counted(len(lines) - len(kept), "backend is", "backends are")
+        kept.append(f"{missing} not available on this machine (windrow info lists them).")
     return "\n".join(kept)
 
 
 def clock(seconds: float) -> str:
-    """`1:05` or `2:03:04`."""
+    """A duration as `1:05` or `2:03:04`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -167,9 +170,9 @@ def clock(seconds: float) -> str:
 def describe_forecast(
     expected: Forecast, measured: Measurement, config: TrainConfig, *, num_changed: int = 0
 ) -> list[str]:
-    """Two lines: what to expect of a run, and what takes the most time.
+    """Two lines: the forecast of a run, and its bottleneck.
 
-    num_changed: settings of a shipped config that were changed for the time of the run; --verbose lists them.
+    num_changed: settings of a shipped config that were changed to fit the run's time; --verbose lists them.
     """
     lines = [
         f"forecast: {counted(expected.iterations, 'iteration')}, {_short(expected.games, 'game')}, "
@@ -177,30 +180,30 @@ def describe_forecast(
     ]
     what, remedy = _bottleneck(expected, measured)
     if measured.is_endless:
-        lines.append("random games do not end; if the network's do not: --set selfplay.max_plies=500")
+        lines.append("random games do not end; if the network's games do not either: --set selfplay.max_plies=500")
     elif expected.learning_begins_s > 0.2 * (config.time_limit_s or math.inf):
-        lines.append(f"this is short for the game: give it --time {math.ceil(expected.learning_begins_s / 3)}m")
+        lines.append(f"this time is short for the game; try --time {math.ceil(expected.learning_begins_s / 3)}m")
     elif num_changed:
-        lines.append(f"{what}; {counted(num_changed, 'setting')} fitted to --time (-v)")
+        lines.append(f"{what}; {counted(num_changed, 'setting')} adapted to --time (-v)")
     else:
         lines.append(f"{what}{remedy}")
     return lines
 
 
 def _bottleneck(expected: Forecast, measured: Measurement) -> tuple[str, str]:
-    """What takes the most time, and what to do about it."""
+    """The bottleneck of a run and its remedy."""
     ratio, share = expected.learning_ratio, expected.rules_share
     if ratio > _LEARNER_BOUND:
         return f"learning takes {ratio:.1f} times as long as self-play", "; lower samples_per_position"
     if share < 0.5:
-        return f"the network takes {1 - share:.0%} of self-play", ": a smaller one is faster"
+        return f"the network takes {1 - share:.0%} of self-play", "; a smaller one is faster"
     if measured.is_python:
-        return f"Python rules and trees take {share:.0%} of self-play", "; compile: docs/your-own-game.md"
+        return f"Python rules and trees take {share:.0%} of self-play", "; to compile them: docs/your-own-game.md"
     return f"rules and trees take {share:.0%} of self-play", ", the network the rest"
 
 
 def _short(count: float, noun: str) -> str:
-    """`1 game`, `7,660 games`, `308k games`, `2.5M games`."""
+    """A short count such as `1 game`, `7,660 games`, `308k games` or `2.5M games`."""
     if count < 1e4:
         return counted(round(count), noun)
     return f"{count / 1e3:.0f}k {noun}s" if count < 1e6 else f"{count / 1e6:.1f}M {noun}s"

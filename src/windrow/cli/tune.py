@@ -1,4 +1,4 @@
-"""`windrow tune`: how to search best on this machine with this network."""
+"""`windrow tune`: finds the fastest way to search with this network on this machine."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def register(app: typer.Typer) -> None:
     app.command(
         "tune",
         epilog=examples(
-            "windrow tune connect4 # for self-play: how many games at once, and how to run them",
-            "windrow tune connect4 --evaluator runs/c4 --positions 1 --sims 800 # for one position",
+            "windrow tune connect4 # for self-play: how many games at once, and how to search them",
+            "windrow tune connect4 --evaluator runs/c4 --positions 1 --sims 800 # for a single position",
             "windrow tune gomoku:size=9 -e resnet:32x3 --positions 64 --out gomoku.toml",
             "windrow tune nim.py:Nim --engine vectorized --engine multiprocess --time 30s",
-            "windrow train connect4 --config connect4-tuned.toml # what it writes is for --config",
+            "windrow train connect4 --config connect4-tuned.toml # --config takes the file that it writes",
         ),
     )(tune_command)
 
@@ -57,35 +57,42 @@ def tune_command(
     network: NetworkOption = None,
     positions: Annotated[
         int | None,
-        typer.Option("--positions", help="Positions searched together; as many as are best if not given.", min=1),
+        typer.Option("--positions", help="Positions searched together (default: the best number found).", min=1),
     ] = None,
-    trees: Annotated[int | None, typer.Option("--trees", help="The same as --positions.", min=1, hidden=True)] = None,
+    trees: Annotated[
+        int | None, typer.Option("--trees", help="Another name for --positions.", min=1, hidden=True)
+    ] = None,
     sims: SimsOption = None,
     engine: Annotated[
         list[str] | None,
         typer.Option(
             "--engine",
-            help="An engine to choose from; may be repeated. Ray only if it is named here.",
+            help="Engine to try; may be repeated. Ray is tried only if named here.",
             autocompletion=complete_engine,
         ),
     ] = None,
-    max_trees: Annotated[int, typer.Option("--max-trees", help="Most positions to try together.", min=1)] = 4096,
-    time: Annotated[str, typer.Option("--time", "-t", help="How long it may take, such as [cyan]30s[/cyan].")] = "2m",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the config here (GAME-tuned.toml).")] = None,
-    is_written: Annotated[bool, typer.Option("--write/--no-write", help="Write a config.")] = True,
+    max_trees: Annotated[
+        int, typer.Option("--max-trees", help="Maximum number of positions to try together.", min=1)
+    ] = 4096,
+    time: Annotated[str, typer.Option("--time", "-t", help="Time limit, such as [cyan]30s[/cyan].")] = "2m",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write the config to (default GAME-tuned.toml).")
+    ] = None,
+    is_written: Annotated[bool, typer.Option("--write/--no-write", help="Write the config to a file.")] = True,
     price: Annotated[
         Path | None,
-        typer.Option("--price", help="What leaves in flight cost, from this file instead of windrow's own."),
+        typer.Option("--price", help="File with the strength cost of leaves in flight, instead of windrow's own."),
     ] = None,
-    top: Annotated[int, typer.Option("--top", help="Candidates to show.", min=1)] = 20,
+    top: Annotated[int, typer.Option("--top", help="Number of candidates to show.", min=1)] = 20,
     backend: BackendOption = "auto",
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure this machine and a network, and choose how to search: engine, trees, leaves, threads, batches.
+    """Find the fastest search settings for this machine and network.
 
-    What is compared is strength-adjusted throughput: simulations per second times what one is worth, since leaves in
-    flight cost strength.
+    It measures combinations of engine, trees, leaves, threads and batch size. Candidates are compared by
+    strength-adjusted throughput: simulations per second times the worth of one simulation. Evaluating several leaves of
+    a tree together is faster, but makes each simulation worth less.
     """
     rules = parse_game(game)
     positions = positions if trees is None else trees
@@ -120,11 +127,11 @@ def tune_command(
         return
     _print(found, evaluator, top)
     if path is not None:
-        stdout().print(f"\nWritten to [bold]{path}[/bold]: {_takers(found.choice.candidate.engine)}")
+        stdout().print(f"\nWritten to [bold]{path}[/bold]; {_takers(found.choice.candidate.engine)}")
 
 
 def _takers(engine: str) -> str:
-    """Which commands take the file of a choice."""
+    """The commands that can use the file of a choice."""
     kind = find_engine(engine)
     takes = {
         "search": True,
@@ -135,11 +142,11 @@ def _takers(engine: str) -> str:
     *most, last = [command for command, is_so in takes.items() if is_so]
     others = " and ".join(command for command, is_so in takes.items() if not is_so)
     without = f"; {others} cannot use the {engine} engine" if others else ""
-    return f"give it to {' or '.join(filter(None, (', '.join(most), last)))} as --config{without}."
+    return f"use it with --config in windrow {' or '.join(filter(None, (', '.join(most), last)))}{without}."
 
 
 def _network(game: CoreGame, text: str, backend: str, network: list[str] | None) -> Any:
-    """What the option names: an evaluator without a network, or the network itself, which is yet to be loaded."""
+    """The evaluator that the option names, or the network itself, which is loaded later."""
     if parse_spec(text).name in ("uniform", "rollout"):
         return make_evaluator(game, text, backend=backend).evaluator
     return folded_network(game, text, network=network)
@@ -151,16 +158,16 @@ def _print(found: Tuning, evaluator: str, top: int) -> None:
     network = evaluator if found.backend is None else f"{evaluator} on {found.backend}"
     budget = counted(found.num_simulations, "simulation")
     print_table(
-        ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows a call", "fill", "network", "samples"),
+        ("", "<candidate", "sims/s", "worth", "adjusted/s", "rows per call", "fill", "network", "samples"),
         [_cells(found, row) for row in shown],
         title=f"{found.game!r}, {who}, {budget}, {network}; {found.seconds:.0f} s",
     )
     hidden = len(found.rows) - len(shown)
     if hidden:
-        stdout().print(f"and {hidden} more", style="dim")
+        stdout().print(f"{hidden} more not shown (--top)", style="dim")
     choice = found.choice
     stdout().print(
-        f"\nChoice: [bold]{choice.candidate.in_words()}[/bold], worth {choice.adjusted:,.0f} one-leaf simulations/s"
+        f"\nChoice: [bold]{choice.candidate.in_words()}[/bold], {choice.adjusted:,.0f} strength-adjusted simulations/s"
     )
     for hint in found.hints:
         stdout().print(f"  - {hint}")

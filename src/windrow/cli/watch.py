@@ -1,4 +1,4 @@
-"""`windrow watch`: a training run on a page that follows it."""
+"""`windrow watch`: shows a training run on a live page."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         epilog=examples(
-            "windrow watch runs/connect4 # opens a page that follows the run",
-            "windrow watch runs/nim-py-Nim --game nim.py:Nim # with the games of a class of your own",
-            "windrow watch runs/connect4 --port 9000 --no-open # for a browser elsewhere, through a tunnel",
+            "windrow watch runs/connect4 # open a page that follows the run",
+            "windrow watch runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
+            "windrow watch runs/connect4 --port 9000 --no-open # for a browser on another machine, through a tunnel",
         )
     )(watch)
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or going on.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or still running.")],
     game: RunGameOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
@@ -32,9 +32,10 @@ def watch(
     is_opened: OpenOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Follow a run on a page: strength, losses and speed as they come, openings, games to click through, settings.
+    """Follow a training run on a live page in the browser.
 
-    The page reads metrics.jsonl and the logs of games. It is served to this machine alone, until Ctrl-C.
+    It shows strength, losses, speed, openings, games and settings. The page reads metrics.jsonl and the game logs. It
+    is served to this machine only; stop it with Ctrl-C.
     """
     from windrow.web.training import RunWatch
 
