@@ -183,7 +183,7 @@ def test_an_engine_is_a_name_a_table_or_options(engine: Any, wanted: EngineOptio
         (Multiprocess(name="ray"), "the ray engine takes Ray, not Multiprocess"),
         ({"name": "vectorized", "num_threads": 0}, "num_threads must be from 1"),
         (3, "engine cannot be 3"),
-        (Vectorized, r"engine takes options, not their class: write Vectorized\(\)"),
+        (Vectorized, r"engine takes an options object, not the class: write Vectorized\(\)"),
     ],
 )
 def test_a_wrong_engine_is_refused(engine: Any, message: str):

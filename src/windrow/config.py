@@ -1,4 +1,4 @@
-"""Every setting that decides what a search means, explained once; `windrow.engines` has how it is run."""
+"""The settings that define a search. `windrow.engines` has the settings that say how it is run."""
 
 from __future__ import annotations
 
@@ -21,93 +21,110 @@ Kind = TypeVar("Kind", bound=EngineOptions)
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class SearchConfig(Settings):
-    """How to search. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
+    """Settings of a search.
+
+    A config is frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`.
+    """
 
     # --- How much ---------------------------------------------------------------------------------------------
 
     num_simulations: int | None = 400
-    """Simulations per tree and search, exactly; those of a subtree that was kept come on top. None: no limit, then
-    `time_limit_s` must be set. 0 only evaluates the root, so that the policy is the network's own."""
+    """Number of simulations per tree in one search. Simulations kept from an earlier search are not counted. None: no
+    limit; then `time_limit_s` must be set. 0: only the root is evaluated, and the policy is the network's own."""
     time_limit_s: float | None = None
-    """Seconds after which a search ends with what it has, whichever of the two limits comes first."""
+    """Time limit of a search in seconds. The search ends at whichever limit comes first, with its best answer so
+    far."""
     max_depth: int | None = None
-    """Moves from the root beyond which no simulation goes: there the node's stored value is backed up again."""
+    """Maximum depth of the tree, in moves from the root. A simulation that reaches it backs up that node's stored value
+    again."""
     max_memory: int | None = None
-    """Bytes that all trees of a search may take together. A tree that has used up its equal share ends its search early
-    with its best answer so far, and `stats.stopped_by` says "memory". None: three quarters of what the machine has to
-    spare."""
+    """Maximum memory of all trees of a search, in bytes. Every tree has an equal share. A tree that has used it up ends
+    its search early with its best answer so far, and `stats.stopped_by` is then "memory". None: three quarters of the
+    machine's free memory."""
 
     # --- Where to look ----------------------------------------------------------------------------------------
 
     c_puct: float = 1.5
     """Exploration constant: scales the prior term relative to Q."""
     first_play: float | Literal["parent"] = 0.0
-    """Q of a move never tried: a constant, or "parent" for the mean value of the position it is played in."""
+    """Q of an action that was never tried: a constant, or "parent" for the mean value of the position it is played
+    in."""
     first_play_reduction: float = 0.0
-    """Taken off the "parent" value: how much worse than its siblings an untried move is believed to be."""
+    """Subtracted from the parent's value for an untried action, if `first_play` is "parent"."""
     dirichlet_fraction: float = 0.0
-    """Share of noise in the root's priors. 0 for play. In self-play 0.25 is usual: `windrow train` and `windrow
-    selfplay` set that, `SelfPlay` takes what it is given."""
+    """Share of Dirichlet noise in the root's priors, from 0 to 1. Use 0 for play and about 0.25 for self-play. `windrow
+    train` and `windrow selfplay` set 0.25; the class `SelfPlay` uses the value it is given."""
     dirichlet_alpha: float = 0.3
-    """Concentration of that noise; about 10 divided by the usual number of legal moves."""
+    """Concentration of the Dirichlet noise. A good value is 10 divided by the usual number of legal moves."""
     temperature: float = 1.0
-    """Of `result.policy`: visits to the power of 1/temperature. 0 puts everything on the best action."""
+    """Temperature of `result.policy`, which is proportional to visits to the power of 1/temperature. 0: the best action
+    gets all the probability."""
 
     # --- The Gumbel root --------------------------------------------------------------------------------------
 
     root: Root = "puct"
-    """"puct": the root chooses as every other node. "gumbel": it spends the budget by sequential halving over the best
-    actions (Gumbel AlphaZero), which learns from few simulations; `result.policy` is then the improved policy that a
-    network should learn, and `result.best_action` the survivor."""
+    """Selection rule at the root. "puct": the same rule as at every other node. "gumbel": sequential halving over the
+    most promising actions (Gumbel AlphaZero), which learns from few simulations. `result.policy` is then the improved
+    policy that a network should learn, and `result.best_action` is the action that survived."""
     gumbel_considered: int = 16
-    """Actions that the halving begins with."""
+    """Number of actions that sequential halving starts with, for `root="gumbel"`."""
     gumbel_scale: float = 0.0
-    """Weight of the noise that decides which actions are considered. 0 for play. Self-play wants 1: `windrow train` and
-    `windrow selfplay` set that, `SelfPlay` takes what it is given, and with 0 games that begin alike go on alike."""
+    """Scale of the Gumbel noise that decides which actions are considered. Use 0 for play and 1 for self-play. `windrow
+    train` and `windrow selfplay` set 1; the class `SelfPlay` uses the value it is given. With 0, games that begin alike
+    stay alike."""
     gumbel_visit_offset: float = 50.0
-    """Values count as if every action had this many more visits."""
+    """Added to the largest visit count of an action before it scales the values (c_visit in Gumbel AlphaZero)."""
     gumbel_value_scale: float = 0.25
-    """Weight of a value, from -1 to 1, per visit of the most visited action against the logarithm of the prior."""
+    """Weight of the values relative to the log-priors (c_scale in Gumbel AlphaZero). Values are between -1 and 1."""
 
     # --- Many leaves at once ----------------------------------------------------------------------------------
 
     leaves_per_tree: int | None = None
-    """K: leaves of one tree in flight in a round, at most. More fills a network's batch. While collisions are skipped,
-    a sixteenth of the budget leaves about 95 % of what it is worth at 100 and 400 simulations, 85 to 89 % at 1,600 in
-    Othello (docs/price-of-batching.md). None: 1; in the batched engine that sixteenth, 2 to 64, or 32 if only
-    `time_limit_s` ends the search (where collisions are shared, a hundredth or 16)."""
+    """Maximum number of leaves of one tree that are evaluated together (K). More leaves fill the network's batch
+    better, but make each simulation worth a little less (docs/price-of-batching.md). None: 1 in most engines. The
+    batched engine then uses a sixteenth of the budget, between 2 and 64, or 32 if only `time_limit_s` ends the search.
+    If collisions are shared, it uses a hundredth, or 16."""
     in_flight: InFlight = "visits"
-    """How the leaves of a round are kept apart. "visits": they count as visits without a value (pending visits,
-    WU-UCT). "loss": as visits that lost `virtual_loss` each. "dilute": as visits worth nothing."""
+    """How leaves that wait for their evaluation are marked (virtual loss), to keep the leaves of a round apart.
+    "visits": as visits without a value (WU-UCT). "loss": as visits that lost `virtual_loss` each. "dilute": as visits
+    with value 0."""
     virtual_loss: float = 1.0
-    """What a leaf in flight is taken to have lost, for `in_flight="loss"`."""
+    """Loss that each waiting leaf is assumed to have, for `in_flight="loss"`."""
     on_collision: OnCollision = "skip"
-    """A leaf selected again while it waits: "skip" undoes the second selection and ends the round of that tree, so that
-    no simulation is spent on what is looked at already; "share" lets both back up its one evaluation, which fills a
-    batch at a price in strength."""
+    """What happens when a waiting leaf is selected again. "skip": the second selection is undone and the tree's round
+    ends, so no simulation is spent twice on the same leaf. "share": both selections back up its one evaluation, which
+    fills a batch but costs strength."""
     trees_per_root: int = 1
-    """Independent trees that every root is searched with (root parallelism). Each has a share of the budget and noise
-    of its own, and their visits are added. One position can then keep several workers busy, at some cost in depth."""
+    """Number of independent trees per root (root parallelism). They divide the budget, draw their own noise, and their
+    visits are added. Several workers can then search one position, at some cost in depth."""
 
     # --- How to run it ----------------------------------------------------------------------------------------
 
     engine: str | EngineOptions = AUTO
-    """Who grows the trees: an engine's name, or its options (`windrow.engines`: `Multiprocess(num_workers=4)`).
-    "sequential": one leaf at a time. "batched": `leaves_per_tree` leaves of one tree at a time. "vectorized": leaves of
-    many trees at a time. "multiprocess": the same with the trees in worker processes, which ask this one for
-    evaluations. "ray": the trees here, evaluators on a Ray cluster. "tensor": trees, game and network on one GPU.
-    "auto" chooses one of the first three; `stats.engine` says which. "myengine.py:Greedy": the engine that a class of
-    your own is. The config holds the options, whichever was given; `engine_name` is the name."""
+    """Engine that grows the trees: its name, or its options such as `windrow.engines.Multiprocess(num_workers=4)`.
+
+    - "sequential": one leaf at a time.
+    - "batched": `leaves_per_tree` leaves of one tree at a time.
+    - "vectorized": leaves of many trees at a time.
+    - "multiprocess": trees in worker processes; the evaluator stays in this process.
+    - "ray": trees in this process, evaluators on a Ray cluster.
+    - "tensor": trees, game and network on one GPU.
+    - "auto": one of the first three; `stats.engine` names it.
+    - "myengine.py:Greedy": your own engine class.
+
+    The config always holds the options; `engine_name` is the name.
+    """
     cache_memory: int | None = None
-    """Bytes for a prediction cache: positions seen before, in any tree, are not evaluated again. None: no cache."""
+    """Size of the prediction cache in bytes. A position that was evaluated before, in any tree, is not evaluated again.
+    None: no cache."""
     seed: int = 0
-    """Seed of the random numbers of a search: noise at the root (Dirichlet, Gumbel), sampled chance, and
-    `result.sample_action`; in self-play those of the games too. An evaluator's own random numbers are apart:
-    `RolloutEvaluator` has a `seed` itself."""
+    """Random seed of a search. It determines the noise at the root, sampled chance outcomes and `result.sample_action`,
+    and in self-play also the games. Evaluators have their own random numbers: `RolloutEvaluator` takes a seed
+    itself."""
     random_key: RandomKey = "tree"
-    """What the random numbers of a search depend on besides the seed. "tree": the tree's place among those searched
-    together, and the number of searches before. "position": the position alone, so that it is searched alike wherever
-    and whenever it is asked for."""
+    """What determines the random numbers of a search, besides the seed. "tree": the tree's place among the trees
+    searched together, and the number of earlier searches. "position": only the position, so that it is always searched
+    alike."""
 
     @property
     def engine_name(self) -> str:
@@ -115,22 +132,22 @@ class SearchConfig(Settings):
         return self.options_for(EngineOptions).name
 
     def options_for(self, kind: type[Kind]) -> Kind:
-        """The engine's options, which must be of this kind. An engine that is named by its place may ask for any kind.
+        """Return the engine's options, which must be an instance of `kind`.
 
         Raises:
-            ConfigError: they are those of another engine.
+            ConfigError: the options belong to another engine.
         """
         if isinstance(self.engine, OwnEngine) and not issubclass(OwnEngine, kind):
             return kind(**self.engine.to_dict())
         if not isinstance(self.engine, kind):
-            raise ConfigError(f"{kind.__name__} options are needed here, not engine={self.engine!r}")
+            raise ConfigError(f"engine={self.engine!r} cannot be used here: set engine to {kind.__name__} options")
         return self.engine
 
     def with_settings(self, settings: Mapping[str, Any]) -> SearchConfig:
-        """A copy with some settings changed; options of the engine may be among them, as on a command line.
+        """Return a copy with some settings changed, which may include options of the engine.
 
         Raises:
-            UnknownKeyError: neither the search nor its engine has such a setting.
+            UnknownKeyError: neither the search nor its engine has this setting.
         """
         known, before = self.setting_names(), self.options_for(EngineOptions)
         options = as_options(settings["engine"]) if "engine" in settings else before
@@ -144,13 +161,13 @@ class SearchConfig(Settings):
         return self.replace(**{**changes, "engine": options.replace(**of_engine)})
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings by name, as plain values; `SearchConfig(**config.to_dict())` gives an equal config."""
+        """Return all settings as plain values by name. `SearchConfig(**config.to_dict())` gives an equal config."""
         engine = self.options_for(EngineOptions).to_dict()
         return {**self.values(), "engine": engine if len(engine) > 1 else engine["name"]}
 
     @classmethod
     def explain_key(cls, key: str, settings: Mapping[str, Any]) -> str:
-        """Why a key is unknown; an option of an engine has its place there."""
+        """Explain why a key is unknown; if it is an option of an engine, say where to set it."""
         engine = settings.get("engine", AUTO)
         if isinstance(engine, Mapping):
             engine = cast("Mapping[str, Any]", engine).get("name", AUTO)
@@ -159,11 +176,11 @@ class SearchConfig(Settings):
 
     @classmethod
     def read(cls, path: str | Path, **changes: Any) -> SearchConfig:
-        """From the table `[search]` of a TOML or JSON file, as `windrow tune` and training runs write it.
+        """Read a config from the table `[search]` of a TOML or JSON file, as `windrow tune` and training runs write it.
 
         Args:
-            path: the file.
-            changes: settings that override those of the file.
+            path: path of the file.
+            changes: settings that override those in the file.
         """
         try:
             return cls(**{**read_section(path, "search"), **changes})
@@ -198,13 +215,15 @@ class SearchConfig(Settings):
         if self.first_play != "parent":
             self._check_number("first_play", -1.0, 1.0, hint=', or "parent"')
             if self.first_play_reduction != 0.0:
-                raise ConfigError('first_play_reduction is taken off the parent\'s value: set first_play="parent" too')
+                raise ConfigError(
+                    'first_play_reduction is subtracted from the parent\'s value: also set first_play="parent"'
+                )
         self._check_number("time_limit_s", 0.0, 1e9, is_optional=True)
         if self.num_simulations is None and self.time_limit_s is None:
-            raise ConfigError("a search needs an end: set num_simulations, time_limit_s, or both")
+            raise ConfigError("a search needs a limit: set num_simulations, time_limit_s, or both")
         if self.root == "gumbel" and self.dirichlet_fraction > 0:
-            raise ConfigError("the Gumbel root has noise of its own: set gumbel_scale instead of dirichlet_fraction")
+            raise ConfigError("the Gumbel root uses its own noise: set gumbel_scale instead of dirichlet_fraction")
         if self.root == "gumbel" and self.num_simulations is None:
-            raise ConfigError("the Gumbel root divides a budget: set num_simulations")
+            raise ConfigError("the Gumbel root divides a fixed number of simulations: set num_simulations")
         if self.root == "gumbel" and self.trees_per_root > 1:
-            raise ConfigError("the Gumbel root divides one tree's budget: set trees_per_root=1")
+            raise ConfigError("the Gumbel root divides the simulations of one tree: set trees_per_root=1")

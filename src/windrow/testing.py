@@ -1,11 +1,11 @@
-"""Checks for what others write: whether a game, or an engine, keeps the rules that searches rely on.
+"""Checks for your own games and engines: do they keep the rules that searches rely on?
 
     from windrow.testing import check_game
 
     def test_my_game():
         check_game(MyGame())
 
-The same from the command line: `windrow check my_package.my_game:MyGame`. `check_engine("mine")` does it for an engine.
+On the command line: `windrow check my_package.my_game:MyGame`. `check_engine("mine")` checks an engine.
 """
 
 from windrow.games.checking import Fault, GameFaultsError, Report, check_game, examine, find_faults

@@ -215,7 +215,7 @@ def test_a_cancelled_leaf_that_was_known_shows_nothing():
 
 @pytest.mark.parametrize("max_bytes", [0, -1, 100, TINY - 1, 2**63, 1.5e6, "1 GB", None])
 def test_a_cache_that_cannot_be(max_bytes: Any):
-    with pytest.raises(ConfigError, match="cannot make a prediction cache"):
+    with pytest.raises(ConfigError, match="a prediction cache of"):
         PredictionCache(max_bytes)
 
 

@@ -302,7 +302,7 @@ def test_where_chance_is_to_move_nothing_is_searched(name: str):
     before, action = before_chance(game, 20 if name == "azul" else 1)
     waiting = game.apply(before, action)
     search = Search(game, HashEvaluator(1), SearchConfig(num_simulations=50))
-    words = r"cannot be searched: chance is to move\. Play its outcome: search\.advance\(outcome\)"
+    words = r"cannot be searched because chance is to move\. Play its outcome: search\.advance\(outcome\)"
     with pytest.raises(SearchError, match=words):
         search.run(waiting)
     with pytest.raises(SearchError, match=r"position 1 " + words):

@@ -133,7 +133,7 @@ def test_an_engine_named_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("own_engine.py", r"Name the class in it too, such as own_engine\.py:Greedy"),
+        ("own_engine.py", r"Also name the class in the file, such as own_engine\.py:Greedy"),
         ("nowhere.py:Greedy", "there is no file nowhere.py"),
         ("nowhere.engines:Greedy", "cannot be imported from 'nowhere.engines:Greedy'"),
         ("os:getcwd", "name the class of an engine"),

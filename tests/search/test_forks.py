@@ -67,7 +67,7 @@ def open_search(**settings: Any) -> Iterator[tuple[Search, list[list[int]]]]:
 
 
 def is_refused(call: Callable[[], object]) -> None:
-    with pytest.raises(SearchError, match=r"of which this one is a fork.*Make a Search in this process"):
+    with pytest.raises(SearchError, match=r"of which this one is a fork.*create a Search in this process"):
         call()
 
 

@@ -122,7 +122,7 @@ def test_the_line_of_play_begins_with_the_survivor(engine: str):
 def test_bad_settings():
     with pytest.raises(ConfigError, match="set gumbel_scale instead of dirichlet_fraction"):
         SearchConfig(root="gumbel", dirichlet_fraction=0.25)
-    with pytest.raises(ConfigError, match="divides a budget"):
+    with pytest.raises(ConfigError, match="divides a fixed number"):
         SearchConfig(root="gumbel", num_simulations=None, time_limit_s=1.0)
     with pytest.raises(ConfigError, match="gumbel_considered"):
         SearchConfig(root="gumbel", gumbel_considered=0)

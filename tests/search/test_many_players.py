@@ -343,5 +343,5 @@ def test_resignation_is_for_two():
     from windrow.train import SelfPlay, SelfPlayConfig
 
     config = SelfPlayConfig(resign_below=-0.9)
-    with pytest.raises(ConfigError, match="resign_below is for games of two players"):
+    with pytest.raises(ConfigError, match="resign_below works only with two players"):
         SelfPlay(TakeAway(), UniformEvaluator(), SearchConfig(num_simulations=4), config)

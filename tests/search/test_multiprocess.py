@@ -217,7 +217,7 @@ def test_one_root_on_many_trees() -> None:
         assert search.line_after(want[0].best_action)[:1] == [want[0].best_action]
         search.advance([want[0].best_action, want[1].best_action])
         compare(search.run(), again)
-    with pytest.raises(ConfigError, match="without noise all trees of a root are the same"):
+    with pytest.raises(ConfigError, match="without noise all trees of a root are equal"):
         Search(game, HashEvaluator(1), SearchConfig(trees_per_root=2))
     with pytest.raises(ConfigError, match="trees_per_root=1"):
         SearchConfig(trees_per_root=2, root="gumbel")

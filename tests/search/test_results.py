@@ -74,7 +74,7 @@ def test_a_search_says_what_it_is():
 
 
 def test_a_search_cannot_be_copied():
-    with pytest.raises(TypeError, match="make a new one from game, evaluator and config"):
+    with pytest.raises(TypeError, match="create a new one from its game, evaluator and config"):
         deepcopy(Search(THREE, UniformEvaluator()))
 
 

@@ -362,7 +362,7 @@ def test_something_that_is_not_an_evaluator(thing: Any):
 
 
 def test_a_base_without_evaluate():
-    with pytest.raises(EvaluatorError, match="does not define evaluate"):
+    with pytest.raises(EvaluatorError, match="must define the method evaluate"):
         Search(GAME, Synchronous()).run(GAME.initial_state())
 
 

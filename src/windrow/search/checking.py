@@ -1,4 +1,4 @@
-"""Whether an engine does what every engine must: `check_engine`."""
+"""`check_engine`: tests whether an engine keeps the contract of engines."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _BUDGET = 48
 
 
 class EngineFaultError(AssertionError):
-    """An engine does not do what every engine must."""
+    """An engine breaks the contract of engines."""
 
 
 def check_engine(engine: str | EngineOptions) -> None:
-    """Search many positions with an engine and compare the results with the law.
+    """Test an engine on many positions and compare its results with the reference search.
 
-    A deterministic engine must give the visits and values of `windrow.reference`, for every setting that its
-    capabilities declare. Every other one must spend its budget exactly and leave nothing in flight. Either must keep
-    subtrees, stop when it is told to, and refuse what it cannot do.
+    A deterministic engine must give the visits and values of `windrow.reference` for every setting that its
+    capabilities declare. Any other engine must spend its budget exactly and leave nothing in flight. Every engine must
+    keep subtrees, stop when asked, and refuse what it cannot do.
 
     Args:
-        engine: its name or its options, as `SearchConfig(engine=...)` takes them.
+        engine: the engine's name or options, as in `SearchConfig(engine=...)`.
 
     Raises:
-        EngineFaultError: it does not.
+        EngineFaultError: the engine fails a test.
     """
     options = as_options(engine)
     able = find_engine(options.name).capabilities
@@ -111,7 +111,7 @@ def _compare(
     search: Search, laws: list[ReferenceSearch], roots: list[State] | None, results: list[Any], able: Capabilities
 ) -> None:
     for tree, (law, result) in enumerate(zip(laws, results, strict=True)):
-        _require(search.engine.num_in_flight(tree) == 0, "something stayed in flight", search)
+        _require(search.engine.num_in_flight(tree) == 0, "leaves are still in flight after the search", search)
         root = search.node(tree=tree)
         _require(
             root is not None and root.visits == 1 + int(result.visits.sum()), "a root's visits do not add up", search
@@ -127,14 +127,16 @@ def _compare(
 
 
 def _check_edges(options: EngineOptions, able: Capabilities) -> None:
-    """Stopping, closing, and what it says it cannot do."""
+    """Test stopping, closing, and refusing what the engine cannot do."""
     game = next(_games(able))
     search = Search(game, HashEvaluator(1), SearchConfig(engine=options, num_simulations=10_000))
     if able.streams:
         for _ in search.stream(game.initial_state(), interval_s=0.0):
             search.stop()
         stats = search.stats
-        _require(stats is not None and stats.stopped_by == "stop", "it does not stop when it is told to", search)
+        _require(
+            stats is not None and stats.stopped_by == "stop", "the search does not stop when `stop` is called", search
+        )
     search.close()
     search.close()
     for use in (lambda: search.run(game.initial_state()), lambda: search.advance(0)):

@@ -1,4 +1,4 @@
-"""What a search is refused for before it begins: combinations of config, game, evaluator and cache that cannot be."""
+"""Checks before a search begins: combinations of config, game, evaluator and cache that cannot work."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from windrow.games.python_game import PythonGame
 
 
 def check_roots(config: SearchConfig, game: CoreGame) -> None:
-    """Refuse trees that would all be the same."""
+    """Refuse several trees per root that would all be equal."""
     has_noise = config.dirichlet_fraction > 0 or game.chance != "none"
     if config.trees_per_root > 1 and not has_noise:
         raise ConfigError(
-            "without noise all trees of a root are the same: with trees_per_root set dirichlet_fraction too"
+            "without noise all trees of a root are equal: with trees_per_root, also set dirichlet_fraction"
         )
 
 
@@ -28,10 +28,12 @@ def check_apply(game: CoreGame, state: State) -> None:
 
 
 def check_many(game: CoreGame, states: list[Any]) -> None:
-    """Refuse one state that is a list itself, and so would be taken for many."""
+    """Refuse one state that is itself a list, because it would be taken for many states."""
     are_lists = all(isinstance(state, list | State) for state in states)
     if not are_lists and isinstance(game.initial_state().data, list):
-        raise GameError(f"states of {game!r} are lists, and a list is many states: write run([state])")
+        raise GameError(
+            f"a list means many states, and the states of {game!r} are themselves lists: write run([state])"
+        )
 
 
 def check_searchable(game: CoreGame, states: Sequence[State]) -> None:
@@ -42,9 +44,9 @@ def check_searchable(game: CoreGame, states: Sequence[State]) -> None:
             continue
         which = "the position" if len(states) == 1 else f"position {tree}"
         if player == TERMINAL:
-            raise FinishedGameError(f"{which} cannot be searched: the game is over.\n{state}")
+            raise FinishedGameError(f"{which} cannot be searched because the game is over.\n{state}")
         if player == CHANCE:
             raise SearchError(
-                f"{which} cannot be searched: chance is to move. Play its outcome: search.advance(outcome), or "
+                f"{which} cannot be searched because chance is to move. Play its outcome: search.advance(outcome), or "
                 f"game.apply(state, outcome), where game.sample_outcome(state, seed) draws one.\n{state}"
             )

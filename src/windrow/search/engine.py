@@ -31,7 +31,7 @@ from windrow.search.stats import SearchStats
 
 
 class Order(NamedTuple):
-    """One search of all B trees."""
+    """Order for one search of all B trees."""
 
     budgets: npt.NDArray[np.int64]  # [B] simulations
     keys: npt.NDArray[np.uint32]  # [B], with `counts` and the seed the key of a tree's random numbers
@@ -40,7 +40,7 @@ class Order(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """What is known of B roots; values and Q are for the player to move."""
+    """Results at B roots; values and Q are for the player to move."""
 
     visits: npt.NDArray[np.int32]  # [B, A]
     priors: npt.NDArray[np.float32]  # [B, A]
@@ -69,13 +69,13 @@ class Engine(ABC):
 
     @classmethod
     def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
-        """The options that the config leaves open and this engine chooses, for so many trees."""
+        """Fill in the options that the config leaves open, for this number of trees."""
         return {}
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """How often the evaluator's weights have changed."""
+        """Number of times the evaluator's weights have changed."""
 
     @abstractmethod
     def plant(self, roots: Sequence[State]) -> None:
@@ -83,28 +83,28 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, moves: npt.NDArray[np.int64]) -> None:
-        """Play a move, or an outcome of chance, at every root [B]: all roots move, or after an error none."""
+        """Play a move, or a chance outcome, at every root [B]. Either all roots move or, after an error, none."""
 
     @property
     @abstractmethod
     def num_advances(self) -> int:
-        """How often all roots have moved; right also after an interrupt of `advance`."""
+        """Number of times all roots have moved; also correct after an interrupt of `advance`."""
 
     @abstractmethod
     def begin(self, order: Order) -> None:
-        """Take an order, and check that it can be carried out; the clock of `stats` starts."""
+        """Take an order and check that it can be carried out; the clock of `stats` starts."""
 
     @abstractmethod
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
-        """Carry the order out, yielding often; once `should_stop` says yes only roots are still evaluated."""
+        """Carry out the order, and yield often; once `should_stop` returns true, only roots are still evaluated."""
 
     @abstractmethod
     def roots(self) -> Roots:
-        """What is known of the roots now."""
+        """The present results at the roots."""
 
     @abstractmethod
     def node(self, tree: int, moves: Sequence[int]) -> Any:
-        """The `_core.NodeView`, or what is like it, that moves lead to from a root; None if it was never reached."""
+        """The node that moves lead to from a root, as a `_core.NodeView`; None if it was never reached."""
 
     @abstractmethod
     def num_in_flight(self, tree: int) -> int:
@@ -112,8 +112,8 @@ class Engine(ABC):
 
     @abstractmethod
     def stats(self) -> SearchStats:
-        """What the present search took so far; `Search` fills in why it ended and its `total_s`."""
+        """Statistics of the present search so far. `Search` adds why it ended and its `total_s`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything; may be called more than once."""
+        """Free everything. May be called more than once."""

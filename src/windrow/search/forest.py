@@ -1,4 +1,4 @@
-"""Making a forest from a config, and saying in words where in it something went wrong."""
+"""Creates a forest of trees from a config, and describes where in a tree something went wrong."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from windrow.search.growth import Schedule
 
 _SHARE_OF_SPARE_MEMORY = 0.75
 _RANGE = "in [-1, 1]"
-"""How the core ends what it says of a value out of range."""
+"""How the core's message about a value out of range ends."""
 
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A game that can say more about a fault than the core was told."""
+    """A game that can explain a fault better than the core."""
 
     def explain_fault(self, moves: list[int], root: State) -> str | None:
-        """What went wrong after `moves` from `root`; None if nothing does now."""
+        """Explain what went wrong after `moves` from `root`; None if nothing goes wrong now."""
         ...
 
 
 def make_forest(
     game: CoreGame, config: SearchConfig, schedule: Schedule, num_trees: int, cache: PredictionCache | None
 ) -> _core.Forest:
-    """An empty forest of `num_trees` trees that searches as `config` and `schedule` say."""
+    """Create an empty forest of `num_trees` trees for this config and schedule."""
     parent = config.first_play == "parent"
     max_memory = memory_for_trees(config)
     try:
@@ -61,25 +61,25 @@ def make_forest(
             cache=cache.native if cache is not None else None,
         )
     except (ValueError, RuntimeError) as error:
-        raise ConfigError(f"cannot search {num_trees} trees with max_memory={max_memory}: {error}") from None
+        raise ConfigError(f"{num_trees} trees cannot be searched with max_memory={max_memory}: {error}") from None
 
 
 def roots_of(forest: _core.Forest, trees: npt.NDArray[np.int32], game: CoreGame, config: SearchConfig) -> Roots:
-    """What a forest knows of the roots of `trees`."""
+    """The results at the roots of `trees` in a forest."""
     improved, chosen = forest.gumbel_roots(trees) if config.root == "gumbel" else (None, None)
     by_player = forest.player_values(trees) if game.num_values > 1 else None
     return Roots(*forest.roots(trees), by_player, forest.lines(trees), improved, chosen)
 
 
 def memory_for_trees(config: SearchConfig) -> int:
-    """Bytes for all trees of a search."""
+    """Bytes available for all trees of a search."""
     return config.max_memory or int(_SHARE_OF_SPARE_MEMORY * spare_memory())
 
 
 def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoReturn:
-    """Raise a `_core.BadEvaluation` or `_core.GameFault` again with the position it is about.
+    """Raise a `_core.BadEvaluation` or `_core.GameFault` again, with the position it is about.
 
-    If a game in Python raised, that is the cause; an interrupt is raised again as it is.
+    If a game in Python raised, its exception becomes the cause. An interrupt is raised again unchanged.
     """
     message: str
     tree: int
@@ -97,7 +97,7 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
     if not is_evaluation and isinstance(game, Explaining):
         message = game.explain_fault(moves, roots[tree]) or message
     if is_evaluation and message.endswith(_RANGE) and "nan" not in message:
-        message += ": let the network's value end with tanh"
+        message += ": end the network's value head with tanh"
     state, names, is_along = roots[tree], list[str](), True
     try:
         for move in moves:
@@ -113,7 +113,7 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
 
 
 def _drawn(game: CoreGame, state: State, *, is_along: bool) -> str:
-    """The position as text; a game that has just failed may fail at that too."""
+    """The position as text. A game that has just failed may fail here too."""
     try:
         text = game.render(state)
     except Exception:

@@ -14,7 +14,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 def merge_copies(roots: Roots, copies: int) -> Roots:
-    """What is known of roots that have `copies` neighbouring trees each."""
+    """The results at roots that have `copies` neighbouring trees each."""
     if copies == 1:
         return roots
     merged = merge_roots(roots.visits, roots.priors, roots.qs, roots.values, roots.player_values, copies)

@@ -1,4 +1,4 @@
-"""The positions at the roots of a search: planted in its engine, moved, and numbered for their random numbers."""
+"""The root positions of a search: planted in the engine, moved, and numbered for their random numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windrow.search.checks import check_apply, check_many, check_searchable
 from windrow.search.engine import Engine, Order
 from windrow.search.forest import raise_in_words
 
-_NO_POSITION = "there is no position yet: run(state) first"
+_NO_POSITION = "there is no position yet: call run(state) first"
 
 
 class RootPositions:
@@ -25,25 +25,25 @@ class RootPositions:
 
     Args:
         game: the rules.
-        own_game: the object of the user's own class that `game` wraps; None for other games.
-        config: how to search.
-        engine: holds the trees.
+        own_game: the user's own object that `game` wraps; None for other games.
+        config: settings of the search.
+        engine: the engine that holds the trees.
     """
 
     def __init__(self, game: CoreGame, own_game: Any, config: SearchConfig, engine: Engine) -> None:
         self._game, self._own_game, self._config, self._engine = game, own_game, config, engine
         self._copies = config.trees_per_root
         self.is_planted = False
-        """Whether there are trees to go on with. An interrupt during planting leaves none."""
+        """Whether there are trees to continue from. An interrupt during planting leaves none."""
         self.is_single = True
-        """Whether one state was given, and not a list."""
+        """Whether one state was given instead of a list."""
         self.num_changes = 0
-        """Counts the changes of the roots and the searches, so that a stream knows whether the roots are its own."""
+        """Counts changes of the roots and searches, so that a stream knows whether the roots are still its own."""
         self.num_searches = 0
-        """Searches begun."""
+        """Number of searches begun."""
         self._states: list[State] = []
         self._after_move: tuple[int, list[State]] = (-1, [])
-        """The roots after the move that is being made, and the number that the engine's `num_advances` then has."""
+        """The roots after the move in progress, and the value that the engine's `num_advances` has then."""
 
     @property
     def states(self) -> list[State]:
@@ -58,19 +58,19 @@ class RootPositions:
         return self._repeated(self.states)
 
     def in_users_terms(self, state: State) -> Any:
-        """A position as the user's own class represents it."""
+        """A position in the representation of the user's own class."""
         return state if self._own_game is None else state.data
 
     def plant(self, states: Any) -> None:
         """Make `states`, one or many, the roots of fresh trees."""
         is_single = isinstance(states, State) or (self._own_game is not None and not isinstance(states, list))
         if not is_single and not isinstance(states, Iterable):
-            raise GameError(f"a state or a list of states is needed, not {states!r:.100}")
+            raise GameError(f"run takes a state or a list of states, not {states!r:.100}")
         if self._own_game is not None and not is_single:
             check_many(self._game, cast("list[Any]", states))
         given: list[Any] = [states] if is_single else list(cast("Iterable[Any]", states))
         if not given:
-            raise SearchError("there is no position to search: the list of states is empty")
+            raise SearchError("the list of states is empty: give at least one position to search")
         roots = [self._as_root(tree, state) for tree, state in enumerate(given)]
         check_searchable(self._game, roots)
         if self._engine.capabilities.asks_game_here:
@@ -93,8 +93,8 @@ class RootPositions:
         """Raise `SearchError` if the roots are no longer those of a stream that has not begun."""
         if num_changes != self.num_changes:
             raise SearchError(
-                "this stream was made before the last run, stream or advance of its search, and had not begun: its "
-                "roots are gone. Ask a stream for its first result before the search is used for something else"
+                "this stream has lost its roots, because its search was used by run, stream or advance before the "
+                "stream's first result. Ask a stream for its first result before you use the search for something else"
             )
 
     def advance(self, actions: int | Iterable[int]) -> None:
@@ -103,7 +103,7 @@ class RootPositions:
         before = self.states
         moves = [index(action) for action in (actions if isinstance(actions, Iterable) else [actions])]
         if len(moves) != len(before):
-            raise SearchError(f"advance was given {len(moves)} actions for {len(before)} trees")
+            raise SearchError(f"advance needs one action per tree: {len(before)}, not {len(moves)}")
         # All are tried before any tree is changed.
         after = [self._game.apply(state, action) for state, action in zip(before, moves, strict=True)]
         self.num_changes += 1
@@ -144,7 +144,7 @@ class RootPositions:
                 return state
         elif self._own_game is not None:
             return State(self._game, state)
-        hint = "; game.state_from_moves(text) makes one of moves" if isinstance(state, str) else ""
+        hint = "; game.state_from_moves(text) makes a state from moves" if isinstance(state, str) else ""
         raise GameError(f"state {tree} is not a state of {self._game!r}: {state!r:.200}{hint}")
 
     def _repeated(self, roots: list[State]) -> list[State]:

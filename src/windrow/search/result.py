@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """The root of one tree after a search. Arrays are over all A actions, zero where an action is illegal.
+    """The result of a search, for one root. Arrays are over all A actions and hold zero where an action is illegal.
 
     visits: [A] simulations through each action.
-    prior: [A] the evaluator's policy, with the root's noise if there was any; uniform while there is none.
-    q: [A] mean value of each action for the player to move; 0 where it was never tried.
+    prior: [A] the evaluator's policy, including the root's noise; uniform if the root was not evaluated.
+    q: [A] mean value of each action for the player to move; 0 for an action that was never tried.
     value: mean value of the position for the player to move.
-    game: whose position it is; with a game of your own class, that.
-    state: the position.
-    temperature: of `policy`, as the config says.
-    player_values: [players] the same for every player, if one value does not say it all; see `values`.
-    principal_variation: the most visited line, as actions, from `best_action` on; it ends where chance is to move.
+    game: the game; for a game of your own, your object.
+    state: the position that was searched.
+    temperature: temperature of `policy`, from the config.
+    player_values: [players] mean value of the position for each player, if one value does not determine them; see
+        `values`.
+    principal_variation: the most visited line of play, as actions, from `best_action` on; it ends where chance is to
+        move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
-    chosen_action: with a Gumbel root, the action that survived the halving; None with a PUCT root.
-    stats: counts and times of the whole run, all its trees together.
+    chosen_action: with a Gumbel root, the action that survived sequential halving; None with a PUCT root.
+    stats: counts and times of the whole run, over all its trees.
     """
 
     game: Any
@@ -48,12 +50,12 @@ class SearchResult:
     improved_policy: FloatArray | None
     chosen_action: int | None
     random_key: tuple[int, int, int]
-    """(seed, tree, move): whose random numbers `sample_action` draws."""
+    """(seed, tree, move): the key of the random numbers of `sample_action`."""
     stats: SearchStats
 
     @property
     def values(self) -> FloatArray:
-        """[players] mean value of the position for every player."""
+        """[players] Mean value of the position for every player."""
         if self.player_values is not None:
             return self.player_values
         others = [self.value if player == self.game.to_play(self.state) else -self.value for player in range(2)]
@@ -61,9 +63,9 @@ class SearchResult:
 
     @property
     def best_action(self) -> int:
-        """The most visited action, ties to the lowest; the one of highest prior if there were no simulations.
+        """The most visited action, ties to the lowest; without simulations, the action with the highest prior.
 
-        With a Gumbel root, the action that survived the halving.
+        With a Gumbel root, it is the action that survived sequential halving.
         """
         if self.chosen_action is not None:
             return self.chosen_action
@@ -71,18 +73,18 @@ class SearchResult:
 
     @property
     def policy(self) -> FloatArray:
-        """[A] visits to the power of 1/temperature, normalized; the priors if there were no simulations.
+        """[A] Visits to the power of 1/temperature, normalized; without simulations, the priors.
 
-        With a Gumbel root, the improved policy, whatever the temperature.
+        With a Gumbel root, it is the improved policy, whatever the temperature.
         """
         if self.improved_policy is not None:
             return self.improved_policy
         return self.policy_at(self.temperature)
 
     def policy_at(self, temperature: float) -> FloatArray:
-        """The policy at another temperature; 0 puts everything on the best action."""
+        """[A] The policy at another temperature; 0 gives the best action all the probability."""
         if not 0 <= temperature < inf:
-            raise ConfigError(f"temperature must be 0 or more, and finite, not {temperature!r}")
+            raise ConfigError(f"temperature must be finite and at least 0, not {temperature!r}")
         if temperature == 0:
             policy = np.zeros_like(self.prior)
             policy[self.best_action] = 1
@@ -93,9 +95,9 @@ class SearchResult:
         return (weights / weights.sum()).astype(np.float32)
 
     def sample_action(self) -> int:
-        """An action drawn from `policy`; the same one for the same seed, tree and move.
+        """Draw an action from `policy`. The same seed, tree and move always give the same action.
 
-        With a Gumbel root, `best_action`: what was drawn is in the noise already.
+        With a Gumbel root, it is `best_action`: the root's noise has already decided.
         """
         if self.chosen_action is not None:
             return self.chosen_action
@@ -106,7 +108,7 @@ class SearchResult:
         return int(np.searchsorted(cumulative, draw * float(cumulative[-1]), side="right"))
 
     def table(self, *, max_rows: int = 10) -> str:
-        """The most visited actions as text: visits, share, Q, prior and the line of play."""
+        """The most visited actions as a text table: visits, share, Q, prior and line of play."""
         legal: list[int] = list(self.game.legal_actions(self.state))
         name = _namer(self.game)
         order = sorted(legal, key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
@@ -118,7 +120,7 @@ class SearchResult:
             for action in order[:max_rows]
         ]
         if len(order) > max_rows:
-            lines.append(f"and {len(order) - max_rows} more")
+            lines.append(f"{len(order) - max_rows} more not shown")
         line = " ".join(name(action) for action in self.principal_variation)
         lines.append(f"value {self.value:+.3f} for the player to move; best line {line or '-'}")
         return "\n".join(lines)
@@ -130,10 +132,10 @@ class SearchResult:
         )
 
     def _repr_html_(self) -> str:
-        """The table, where a notebook shows the result."""
+        """The table as HTML, for notebooks."""
         return f"<pre>{escape(self.table())}</pre>"
 
 
 def _namer(game: Any) -> Callable[[int], str]:
-    """What names actions: the game's own words, or numbers."""
+    """A function that names actions, with the game's own names if it has them."""
     return getattr(game, "action_name", str)

@@ -1,4 +1,4 @@
-"""The facade: one object that searches positions of a game with an evaluator."""
+"""The public class of searches: one object that searches positions of a game with an evaluator."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NO_LIMIT = 2**31 - 2
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A search that was asked for.
+    """A requested search.
 
-    config: how to search, with the arguments of this run.
-    start: when it was asked for, of `perf_counter`.
+    config: the search's config, with the arguments of this run.
+    start: time of the request, from `perf_counter`.
     num_changes: `RootPositions.num_changes` at that time.
     """
 
@@ -47,21 +47,22 @@ class Search:
 
         search = Search(game, evaluator, SearchConfig(num_simulations=400))
         result = search.run(game.initial_state())
-        search.advance(result.best_action)      # keeps what was found below that move
+        search.advance(result.best_action)      # keeps the subtree below that move
         result = search.run()
 
-    `run` takes one state or many; with many, `run` and `advance` take and give lists. Where chance is to move nothing
-    is searched: `advance` by its outcome goes on from there. A search may be used from one thread at a time: a
-    call during that of another thread raises `SearchError`, and changes nothing. Only `stop` and `close` may be called
-    from any thread at any time. After an error or an interrupt the trees are as they were after the last
-    completed batch, with nothing in flight, and `run()` goes on from there.
+    `run` takes one state or a list of states; with a list, `run` returns a list of results and `advance` takes a list
+    of actions. A position where chance is to move is not searched: `advance` with the outcome first.
+
+    Only one thread at a time may use a search. A call during another thread's call raises `SearchError` and changes
+    nothing. `stop` and `close` may be called from any thread at any time. After an error or an interrupt the trees are
+    as they were after the last completed batch, and `run()` continues from there.
 
     Args:
-        game: the rules: one of `make_game`, or an object of your own class that fulfils `windrow.games.Game`.
-        evaluator: priors and values; see `windrow.evaluators`.
-        config: how to search.
-        cache: evaluations to use again, shared with other searches; None for one of this search's own if
-            `config.cache_memory` asks for it.
+        game: the rules: a game from `make_game`, or an object of your own class that fulfils `windrow.games.Game`.
+        evaluator: gives priors and values; see `windrow.evaluators`.
+        config: settings of the search.
+        cache: prediction cache to share with other searches. None: the search makes its own if `config.cache_memory` is
+            set.
     """
 
     def __init__(
@@ -87,13 +88,13 @@ class Search:
         self._number = 0 if self.cache is None else self.cache.number_of(evaluator)
         self._evaluator = evaluator
         self.engine: Engine = kind(self.game, evaluator, self.config, self.cache)
-        """Holds the trees."""
+        """The engine, which holds the trees."""
         capabilities.check_game(name, self._able, self.game)
         self._roots = RootPositions(self.game, self._own_game, self.config, self.engine)
         self._turns = Turns(self.engine.close, works_in_fork=self._able.is_private)
         self._stop_requested = False
         self.stats: SearchStats | None = None
-        """Of the last run."""
+        """Statistics of the last run."""
 
     # --- Searching --------------------------------------------------------------------------------------------
 
@@ -113,11 +114,11 @@ class Search:
         """Search and return the result: a `SearchResult`, or a list of them for a list of states.
 
         Args:
-            states: the position or positions to search; with a game of your own class, a list of its states is many,
-                anything else is one. None continues from the present roots, and adds to the subtree kept by `advance`.
-            num_simulations: for this run, instead of the config's. Leaves in flight that the config leaves open stay
-                those chosen for its own budget: for a run much smaller than that, set `leaves_per_tree`.
-            time_limit_s: for this run, instead of the config's.
+            states: position or list of positions to search. For a game of your own class, a list is many states and
+                anything else is one. None continues from the present roots and adds to the subtree kept by `advance`.
+            num_simulations: overrides the config's for this run. If the config leaves `leaves_per_tree` open, the value
+                chosen for the config's own budget stays: for a much smaller run, set `leaves_per_tree`.
+            time_limit_s: overrides the config's for this run, in seconds.
         """
         return self._turns.call(self._run, states, num_simulations, time_limit_s)
 
@@ -129,13 +130,13 @@ class Search:
         num_simulations: int | None = None,
         time_limit_s: float | None = None,
     ) -> Iterator[Any]:
-        """Search, yielding what is known so far about every `interval_s` seconds, and at last the final result.
+        """Search, and yield the result so far about every `interval_s` seconds and finally the complete result.
 
-        Partial results have `stats.stopped_by == "running"`. `stop` ends the search; leaving the loop does too.
+        Partial results have `stats.stopped_by == "running"`. To end the search early, call `stop` or leave the loop.
 
-        This call checks its arguments and plants the trees; the search begins when the first result is asked for, and
-        has the `Search` for itself until the last one. If `run`, `stream` or `advance` is called before the first
-        result, the roots are no longer those of this stream, and asking it for a result raises `SearchError`.
+        This call checks its arguments and plants the trees. The search starts when the first result is asked for, and
+        occupies the `Search` until the last one. If `run`, `stream` or `advance` is called before the first result,
+        this stream has lost its roots, and asking it for a result raises `SearchError`.
         """
         if not interval_s >= 0:
             raise ConfigError(f"interval_s must be 0 seconds or more, not {interval_s!r}")
@@ -143,33 +144,34 @@ class Search:
         return self._stream(request, interval_s)
 
     def stop(self) -> None:
-        """End the present run after the batches that are out; callable from any thread."""
+        """End the present run after the batches in flight; callable from any thread."""
         self._stop_requested = True
 
     def advance(self, actions: int | Iterable[int]) -> None:
-        """Play an action at the root, or one at every root; the subtree below it is kept, the rest is freed.
+        """Play an action at the root, or one action at every root. The subtree below it is kept, the rest is freed.
 
-        Where chance is to move, play its outcome: `search.advance(game.sample_outcome(state, seed))`, or what the dice
-        have shown.
+        Where chance is to move, the action is its outcome: `search.advance(game.sample_outcome(state, seed))`, or the
+        outcome of real dice.
         """
         self._turns.call(self._roots.advance, actions)
 
     def line_after(self, action: int, *, tree: int = 0) -> list[int]:
-        """The most visited line of play that begins with `action`; it ends where chance is to move."""
+        """The most visited line of play that begins with `action`. It ends where chance is to move."""
         return self._turns.call(self._line_after, action, tree)
 
     def node(self, path: Sequence[int] = (), *, tree: int = 0) -> Any:
         """The node that the moves of `path` lead to from a root; None if no simulation has reached it.
 
-        It has `kind` ("new", "waiting", "expanded", "over" or "chance"), `to_play`, `visits`, `value` (the evaluator's,
-        for the player to move), `value_sum`, `in_flight`, and arrays over its moves: `actions`, `priors`,
-        `edge_visits`, `edge_value_sums`, `edges_in_flight`. It may also be called between two results of a `stream`.
+        A node has `kind` ("new", "waiting", "expanded", "over" or "chance"), `to_play`, `visits`, `value` (the
+        evaluator's, for the player to move), `value_sum` and `in_flight`. Arrays over its moves are `actions`,
+        `priors`, `edge_visits`, `edge_value_sums` and `edges_in_flight`. `node` may also be called between two results
+        of a `stream`.
         """
         return self.engine.node(tree, path) if self.is_planted else None
 
     @property
     def is_planted(self) -> bool:
-        """Whether there are trees to go on with. An interrupt during planting leaves none."""
+        """Whether there are trees to continue from. An interrupt during planting leaves none."""
         return self._roots.is_planted and not self._turns.is_closed
 
     @property
@@ -181,12 +183,12 @@ class Search:
         return f"<Search of {self.game!r} with {self._evaluator!r}, {self.config!r}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Search cannot be copied or pickled: make a new one from game, evaluator and config")
+        raise TypeError("a Search cannot be copied or pickled: create a new one from its game, evaluator and config")
 
     # --- Closing ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Free the trees and end threads and workers; may be called more than once."""
+        """Free the trees and end threads and workers. May be called more than once."""
         self._turns.is_closed = True  # before `stop`: `_prepare` forgets a stop, but not this
         self.stop()
         self._turns.close()
@@ -212,7 +214,7 @@ class Search:
         yield last
 
     def _prepare(self, states: Any, num_simulations: int | None, time_limit_s: float | None) -> _Request:
-        """Check everything, and plant the trees."""
+        """Check the arguments and plant the trees."""
         start = perf_counter()
         self._stop_requested = False
         if self._turns.is_closed:  # by another thread meanwhile
@@ -233,7 +235,7 @@ class Search:
         return _Request(config, start, self._roots.num_changes)
 
     def _drive(self, request: _Request, *, interval_s: float | None) -> Generator[Any, None, Any]:
-        """Search; yields partial results, and returns the last."""
+        """Run the search; yield partial results and return the last one."""
         self._roots.check_unchanged(request.num_changes)
         engine, config, start = self.engine, request.config, request.start
         budget = _NO_LIMIT if config.num_simulations is None else config.num_simulations
@@ -276,7 +278,7 @@ class Search:
         return most_visited_line(action, lambda line: [self.engine.node(copy, line) for copy in trees])
 
     def _results(self, stats: SearchStats, stopped_by: StoppedBy, start: float, grow_s: float) -> Any:
-        """What was found, root by root."""
+        """The results, one per root."""
         roots = merge_copies(self.engine.roots(), self.config.trees_per_root)
         self.stats = stats = complete_stats(
             stats,

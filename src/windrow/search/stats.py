@@ -1,4 +1,4 @@
-"""What a search did and where its time went."""
+"""Statistics of a search: counts and times."""
 
 from __future__ import annotations
 
@@ -16,118 +16,120 @@ StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStats:
-    """What one worker process did in a search, and what its leaves waited for."""
+    """Counts and times of one worker process in a search."""
 
     pid: int
     simulations: int
     requests: int
-    """Batches it asked about."""
+    """Batches that the worker sent."""
     rows: int
     wait_s: float
-    """From asking to being evaluated: waiting for others, or for the evaluator."""
+    """Seconds that its leaves waited to be evaluated, for other leaves or for the evaluator."""
     inference_s: float
-    """Being evaluated."""
+    """Seconds that its leaves were being evaluated."""
     transport_s: float
-    """Copying rows and answers, and waking the worker up."""
+    """Seconds spent on copying rows and answers and on waking the worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStats:
-    """Counts and seconds of one `Search.run`, over all its trees."""
+    """Counts and times (in seconds) of one `Search.run`, over all its trees."""
 
     engine: str
-    """The engine that ran."""
+    """Engine that ran the search."""
     engine_reason: str
-    """Why that one."""
+    """Why this engine was chosen."""
     stopped_by: StoppedBy
-    """What ended it: "budget" (all simulations done), "time", "memory" (at least one tree used up its share), "stop"
-    (`Search.stop`), or "running" for a partial result."""
+    """What ended the search: "budget" (all simulations done), "time", "memory" (at least one tree used up its share),
+    "stop" (`Search.stop`), or "running" for a partial result."""
     num_trees: int
-    """Trees that were grown."""
+    """Number of trees that were grown."""
     leaves_per_tree: int
-    """K in force."""
+    """Maximum number of leaves of a tree evaluated together (K), as chosen for this search."""
     pipeline: int
-    """Batches out at once."""
+    """Number of batches in flight at once."""
     num_threads: int
-    """Threads that grew trees, in one process."""
+    """Number of threads that grew trees, per process."""
 
     simulations: int
-    """Done in this run, over all trees."""
+    """Simulations done in this run, over all trees."""
     nn_batches: int
-    """Calls of the evaluator."""
+    """Number of calls of the evaluator."""
     nn_positions: int
-    """Rows evaluated: one per expanded node, less what a cache knew or found twice in a batch."""
+    """Rows evaluated: one per expanded node, except those served from the cache or equal to another in their batch."""
     evaluations: int
-    """Nodes expanded."""
+    """Nodes expanded, including those served from the cache."""
     cache_hits: int
-    """Nodes expanded with what the cache knew."""
+    """Nodes expanded with an evaluation from the cache."""
     cache_bytes: int
-    """Memory the cache has in use."""
+    """Bytes that the cache uses."""
     batch_fill: float
-    """Rows evaluated as a share of the rows that the batches had room for."""
+    """Rows evaluated, as a share of the room in the batches."""
     collisions: int
-    """Selections that met a leaf already waiting. The tensor engine does not count them."""
+    """Selections that met a leaf already waiting for its evaluation. The tensor engine does not count them."""
     terminal_hits: int
-    """Simulations that ended in a finished game; in the tensor engine, those that no chance came before."""
+    """Simulations that ended in a finished game. The tensor engine counts only those without a chance node before the
+    end."""
     max_depth: int
-    """Moves from the root to the deepest leaf; in the tensor engine also of earlier searches of the tree."""
+    """Moves from the root to the deepest leaf. In the tensor engine this includes earlier searches of the tree."""
     mean_depth: float
-    """The same, averaged over simulations."""
+    """Moves from the root to the leaf, averaged over simulations."""
     nodes: int
-    """Nodes in the trees now, those kept from earlier searches included."""
+    """Nodes in the trees now, including those kept from earlier searches."""
     bytes: int
-    """Memory those nodes occupy."""
+    """Bytes that those nodes use."""
     full_trees: int
-    """Trees that used up their share of the memory."""
+    """Number of trees that used up their share of the memory."""
 
     select_s: float
-    """Seconds that went into walking down trees. In the multiprocess engine, what workers do is summed over them."""
+    """Seconds spent on walking down trees. In the multiprocess engine the workers' times are summed, here and below."""
     encode_s: float
-    """Seconds that went into writing observations."""
+    """Seconds spent on writing observations."""
     evaluate_s: float
-    """Seconds this thread spent in the evaluator or waiting for it; in the tensor engine, in the whole search."""
+    """Seconds that this thread spent in the evaluator or waiting for it. In the tensor engine, seconds of the whole
+    search."""
     complete_s: float
-    """Seconds that went into expanding and backing up."""
+    """Seconds spent on expanding nodes and backing up values."""
     total_s: float
     """Seconds from the call of `run` to its result."""
     grow_s: float = 0.0
-    """Seconds of these in which the trees grew; planting them and putting together the results are left out."""
+    """Seconds of `total_s` in which the trees grew, without planting trees and assembling results."""
 
     num_workers: int = 0
-    """Worker processes that grew trees."""
+    """Number of worker processes that grew trees."""
     restarts: int = 0
-    """Workers, or inference actors, that died and were replaced; what those had evaluated for nothing is counted in
-    `nn_positions`."""
+    """Number of workers or inference actors that died and were replaced. `nn_positions` includes the rows lost with
+    them."""
     workers: tuple[WorkerStats, ...] = ()
-    """What each worker process did, in the multiprocess engine."""
+    """Statistics of each worker process, in the multiprocess engine."""
     queue_depth: float = 0.0
-    """Rows that waited for evaluation when a batch was sent, on average; those of the batch included."""
+    """Mean number of rows waiting for evaluation when a batch was sent, including the batch's own."""
     max_queue_depth: int = 0
-    """The most rows that waited."""
+    """Maximum number of rows that waited."""
     server_idle_s: float = 0.0
-    """Seconds in which the evaluator had nothing to do."""
+    """Seconds the evaluator was idle."""
     actors: tuple[LinkStats, ...] = ()
-    """What each inference actor did for the ray engine, and how long its answers took."""
+    """Statistics and latency of each inference actor, in the ray engine."""
     driver_overlap: float = 0.0
-    """In the ray engine, the share of the time in which this process had something to do."""
+    """Fraction of time in which this process was busy, in the ray engine."""
     actor_overlap: float = 0.0
-    """The same of the inference actors, on average."""
+    """Mean fraction of time in which the inference actors were busy, in the ray engine."""
 
     @property
     def saved_evaluations(self) -> int:
-        """Nodes expanded without a row of their own: known to the cache, or equal to another in their batch."""
+        """Nodes expanded without a row of their own: served from the cache, or equal to another node in their batch."""
         return self.evaluations - self.nn_positions
 
     @property
     def simulations_per_second(self) -> float:
-        """Over the whole run."""
+        """Simulations per second over the whole run."""
         return self.simulations / self.total_s if self.total_s > 0 else 0.0
 
 
 def complete_stats(stats: SearchStats, **known: Any) -> SearchStats:
-    """The stats that an engine has just made, with what only `Search` knows.
+    """Complete the stats from an engine with what only `Search` knows.
 
-    They are filled in where they are, before anybody else has them: a copy of so many fields takes ten microseconds.
+    The object is changed in place, before anyone else has it: a copy of so many fields takes ten microseconds.
     """
     for name, value in known.items():
         object.__setattr__(stats, name, value)
@@ -145,18 +147,18 @@ def make_stats(
     cache_bytes: int,
     **others: Any,
 ) -> SearchStats:
-    """The stats of a search that goes on, as an engine gives them.
+    """The stats of a search that is under way, as an engine reports them.
 
     Args:
-        engine: its name.
-        totals: counts of this search over all trees, 0 for what is not counted: `simulations`, `evaluations`,
+        engine: the engine's name.
+        totals: counts of this search over all trees, 0 for a count that is not kept: `simulations`, `evaluations`,
             `cache_hits`, `collisions`, `terminal_hits`, `max_depth`, `depth_sum`, `nodes`, `bytes`, `full_trees`.
-        schedule: how the trees are grown.
+        schedule: the schedule by which the trees are grown.
         spent: seconds of selecting, encoding, completing and evaluating, then the number of evaluator calls and rows.
         num_trees: the number of trees.
-        num_places: rows that the calls of the evaluator had room for.
-        cache_bytes: memory of the cache.
-        others: stats that only some engines have.
+        num_places: room for rows in the calls of the evaluator.
+        cache_bytes: bytes that the cache uses.
+        others: statistics that only some engines have.
     """
     select_s, encode_s, complete_s, evaluate_s, nn_batches, nn_positions = spent
     counted: dict[str, Any] = {name: totals[name] for name in _COUNTED}

@@ -1,4 +1,4 @@
-"""A search tree as a picture: the most visited part of it, drawn as SVG from left to right.
+"""Draws the most visited part of a search tree as SVG, from left to right.
 
     root        a move: its name, visits, and Q for whoever plays it
 +---------+
@@ -36,17 +36,17 @@ _Place: TypeAlias = tuple[Mapping[str, Any], int, float, float]
 
 
 def draw_tree(search: Search, *, count: int = 40, tree: int = 0, path: Sequence[int] = (), title: str = "") -> str:
-    """The most visited part of a search tree as an SVG document.
+    """Draw the most visited part of a search tree as an SVG document.
 
-    Every move has its name, its visits and its Q, which is for the player who plays it; circles are green where that is
-    good and red where it is bad. Lines are as thick as the share of the visits that went along.
+    Every move is shown with its name, its visits and its Q, which is for the player who plays it. Circles are green for
+    a good Q and red for a bad one. The width of a line is the move's share of the visits.
 
     Args:
-        search: one that has run, and is not running now.
-        count: nodes to draw, the root included.
-        tree: of which of its positions; of several trees of one root, the first.
-        path: moves from there to the node to begin with.
-        title: a line above it; if there is none, the visits and the value of the root.
+        search: a search that has run and is not running now.
+        count: number of nodes to draw, including the root.
+        tree: index of the position; of several trees per root, the first is drawn.
+        path: moves from the root to the node at the left edge.
+        title: title line; if it is not given, the visits and the value of the root.
 
     Raises:
         SearchError: there is no tree yet, or it has no node at `path`.

@@ -1,4 +1,4 @@
-"""Looking into a search tree: one node and its moves, the line of play behind a move, the most visited part as a whole.
+"""Looks into a search tree: one node with its moves, the line of play behind a move, or the most visited part.
 
 Nothing here walks more of a tree than it shows, so the size of the tree does not matter. The search may be under way,
 but no other thread may be growing it at that moment.
@@ -19,7 +19,7 @@ from windrow.search.lines import most_visited_line
 from windrow.search.search import Search
 
 _MAX_LINE = 24
-"""Moves of a line that are worth reading."""
+"""Maximum number of moves of a line that are shown."""
 
 
 def readable_line(search: Search, action: int) -> list[int]:
@@ -28,7 +28,7 @@ def readable_line(search: Search, action: int) -> list[int]:
 
 
 def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
-    """The names of moves played one after another from `state`."""
+    """Names of moves played one after another from `state`."""
     if game.chance == "none":
         return [game.action_name(move) for move in line]
     names: list[str] = []
@@ -41,28 +41,29 @@ def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
 def describe_node(
     search: Search, state: State, path: Sequence[int], *, first: int, count: int, tree: int = 0
 ) -> dict[str, Any]:
-    """One node with some of its moves, the most visited first.
+    """Describe one node with some of its moves, the most visited first.
 
     Args:
-        search: whose tree.
-        state: the position at its root.
-        path: moves from there.
-        first: moves to leave out, from the most visited on.
-        count: moves to show after those.
-        tree: which of the search's trees.
+        search: the search with the tree.
+        state: the position at the tree's root.
+        path: moves from the root to the node.
+        first: number of most visited moves to skip.
+        count: number of moves to show after those.
+        tree: index of the tree.
 
     Returns:
-        `q` and `value` are for the player to move at the node (player 0 where chance is), those of `moves` too.
+        The node and its moves as plain values. `q` and `value` are for the player to move at the node (player 0 at a
+        chance node), also in `moves`.
 
     Raises:
-        SearchError: the node was never reached.
+        SearchError: no simulation has reached the node.
     """
     game = search.game
     names = name_line(game, state, path)
     node = search.node(path, tree=tree)
     if node is None:
         where = " ".join(names) or "the root"
-        raise SearchError(f"the tree has no node at {where}: the search has not been there")
+        raise SearchError(f"the tree has no node at {where}: no simulation has reached it")
     for move in path:
         state = game.apply(state, move)
     is_chance = game.to_play(state) == CHANCE
@@ -83,7 +84,7 @@ def describe_node(
 
 
 def describe_tree(search: Search, state: State, path: Sequence[int], *, count: int, tree: int = 0) -> dict[str, Any]:
-    """The `count` most visited nodes below `path`, each within its parent; children are the most visited first."""
+    """Describe the `count` most visited nodes below `path`, each within its parent, the most visited children first."""
     root = describe_node(search, state, path, first=0, count=0, tree=tree)
     root["children"] = []
     frontier: list[tuple[int, int, list[int], dict[str, Any]]] = []

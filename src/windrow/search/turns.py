@@ -1,4 +1,4 @@
-"""One call at a time: keeps two threads from using one search at once, and a closed search from being used."""
+"""Keeps two threads from using one search at once, and a closed search from being used."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ class Turns:
     def _enter(self, turn: _Turn) -> None:
         if self._owner != os.getpid() and not self._works_in_fork:
             raise SearchError(
-                f"this search belongs to process {self._owner}, of which this one is a fork: what it shares with "
-                f"others cannot be used from here. Make a Search in this process"
+                f"this search belongs to process {self._owner}, of which this process is a fork. What a search "
+                "shares with other processes does not work here: create a Search in this process"
             )
         if not self._take(turn):
-            raise SearchError("this search is running: finish its run or stream first, or use another Search")
+            raise SearchError("this search is already running: finish its run or stream first, or use another Search")
         if self.is_closed:
             raise SearchError("this search is closed")
 
