@@ -362,18 +362,18 @@ def test_a_module_for_another_game() -> None:
 
 
 def test_a_module_without_a_game() -> None:
-    with pytest.raises(EvaluatorError, match="does not say what it takes: pass game="):
+    with pytest.raises(EvaluatorError, match="does not declare its inputs: pass game="):
         load(small_net())
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match=r"there is no file .*nowhere\.onnx"):
         load(tmp_path / "nowhere.onnx", game=GAME)
-    with pytest.raises(EvaluatorError, match=r"not dict: .*from_function and from_jax"):
+    with pytest.raises(EvaluatorError, match=r"not dict: .*from_function or from_jax"):
         load({"policy": 1}, game=GAME)
     weights = tmp_path / "weights.pt"
     torch.save(small_net().state_dict(), weights)
-    with pytest.raises(EvaluatorError, match="load_state_dict into it, and load the module"):
+    with pytest.raises(EvaluatorError, match="load_state_dict, and load the module"):
         load(weights, game=GAME)
     for name in ("rubbish.onnx", "rubbish.pt2"):
         rubbish = tmp_path / name
@@ -417,7 +417,7 @@ def test_an_optimized_file_has_no_names_for_new_weights(tmp_path: Path, onnx_fil
 def test_quantization_needs_positions(onnx_file: Path) -> None:
     if BACKENDS["openvino-int8"].missing() is not None:
         pytest.skip("NNCF is not installed")
-    with pytest.raises(EvaluatorError, match=r"positions to calibrate on: pass game="):
+    with pytest.raises(EvaluatorError, match=r"positions for calibration: pass game="):
         load(onnx_file, backend="openvino-int8")
 
 

@@ -357,7 +357,7 @@ def test_impossible_seeds(seed: Any):
 
 
 def test_rollouts_without_a_game():
-    with pytest.raises(EvaluatorError, match="does not know the game"):
+    with pytest.raises(EvaluatorError, match="has no game yet"):
         RolloutEvaluator().evaluate_states(np.zeros((1, 8), np.uint8))
-    with pytest.raises(EvaluatorError, match="not a game that windrow knows"):
+    with pytest.raises(EvaluatorError, match="not a windrow game"):
         RolloutEvaluator().bind("connect4")

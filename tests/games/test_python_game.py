@@ -180,7 +180,7 @@ def test_states_that_are_changed_in_place_are_refused():
 
 def test_one_state_that_is_a_list():
     game = ChangingSticks()
-    with pytest.raises(GameError, match=r"are lists, and a list is many states: write run\(\[state\]\)"):
+    with pytest.raises(GameError, match=r"are themselves lists: write run\(\[state\]\)"):
         Search(game, UniformEvaluator()).run(game.initial_state())
 
 

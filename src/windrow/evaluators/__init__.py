@@ -1,4 +1,4 @@
-"""Evaluators: what a search asks for priors and values."""
+"""Evaluators: they give a search the priors and values of positions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SPELLED = {"torch": "PyTorch", "jax": "JAX"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is costly to import, or needs an optional package, when it is first asked for."""
+    """Import a name that is costly or needs an optional package when it is first used."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, package, extra = _LAZY[name]

@@ -1,8 +1,9 @@
-"""The prediction cache: an evaluation is paid for once.
+"""The prediction cache: a position is evaluated only once.
 
-`PredictionCache` lives in the core. Given to a `Search`, it is asked when a leaf is selected, so that a known position
-never enters a batch, and positions that are equal within a batch are evaluated once. `CachingEvaluator` puts one around
-any evaluator, for those who call evaluators themselves; it sees observations only, and costs more per position.
+`PredictionCache` is part of the C++ core. A `Search` asks it whenever it selects a leaf, so a known position never
+enters a batch, and equal positions within a batch are evaluated once. `CachingEvaluator` puts a cache around any
+evaluator, for callers that use evaluators directly. It recognises positions by their observations only and costs more
+per position.
 """
 
 from __future__ import annotations
@@ -37,45 +38,45 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """What a cache has done since it was made."""
+    """Statistics of a cache since it was created."""
 
     hits: int
-    """Questions that were answered."""
+    """Lookups that found the position."""
     misses: int
-    """Questions that were not."""
+    """Lookups that did not find the position."""
     insertions: int
-    """Answers that were remembered."""
+    """Evaluations that were stored."""
     evictions: int
-    """Entries that had to go."""
+    """Entries that were removed to make room."""
     second_chances: int
-    """Entries that would have had to go, but had been used."""
+    """Entries due for removal that stayed because they had been used."""
     mistaken: int
-    """Entries found in the right place that another position had left there; not used."""
+    """Entries found in the right place that belonged to another position; they were not used."""
     entries: int
-    """Answers that are remembered now."""
+    """Number of entries stored now."""
     bytes: int
-    """Memory in use, at most `max_bytes`."""
+    """Bytes in use, at most `max_bytes`."""
 
     @property
     def hit_rate(self) -> float:
-        """Hits as a share of questions."""
+        """Share of the lookups that were hits."""
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
 
 
 class PredictionCache:
-    """Priors and values of positions, within a number of bytes.
+    """Cache of priors and values of positions, within a number of bytes.
 
-    A position is known by the 128 bits of its hash, and by who evaluated it: which evaluator, with which version of its
-    weights. New weights need no clearing. May be shared by searches of the same game, in several threads; what one
-    evaluator said is never told to another, so they gain by sharing only if they have the same evaluator.
+    A position is identified by the 128 bits of its hash and by its evaluator with the version of its weights. New
+    weights need no clearing. Searches of the same game may share a cache, in several threads. They profit from it only
+    if they use the same evaluator, because an evaluation is never given to another evaluator.
 
     Args:
-        max_bytes: for everything, table included.
-        half_precision: keep priors in 16 bits: twice the positions, priors good to three digits. Searches are then no
-            longer exactly those without a cache.
-        canonical: take a position for its images under the game's symmetries: fewer evaluations, most of all in
-            openings. The network may have answered otherwise for the image, so searches are not exactly the same.
-        place_bits: for tests: fewer than 64 make positions collide.
+        max_bytes: maximum memory in bytes, including the table.
+        half_precision: store priors in 16 bits, which doubles the number of positions. Priors are then exact to three
+            digits, so searches are not exactly those without a cache.
+        canonical: treat a position and its images under the game's symmetries as one. This saves evaluations, most of
+            all in openings. The network may evaluate an image differently, so searches are not exactly the same.
+        place_bits: for tests: with fewer than 64, positions collide.
     """
 
     def __init__(
@@ -86,23 +87,25 @@ class PredictionCache:
                 max_bytes, half_precision=half_precision, canonical=canonical, place_bits=place_bits
             )
         except (ValueError, TypeError, RuntimeError) as error:
-            raise ConfigError(f"cannot make a prediction cache of {max_bytes!r} bytes: {error}") from None
+            raise ConfigError(f"a prediction cache of {max_bytes!r} bytes cannot be created: {error}") from None
         self.max_bytes = max_bytes
         self._game: object = None
         self._lock = threading.Lock()
         self._known: dict[int, tuple[Callable[[], object], int]] = {}
-        """Evaluators by id: what gives the evaluator, or None when it is gone, and its number."""
+        """Evaluators by id: a function that gives the evaluator, or None when it is gone, and its number."""
         self._numbers = itertools.count()
 
     def claim(self, game: object) -> None:
-        """Keep the cache for one game: positions of another could have the same hash."""
+        """Reserve the cache for one game: positions of another game could have the same hash."""
         if self._game is None:
             self._game = game
         elif self._game != game:
-            raise ConfigError(f"this cache holds positions of {self._game!r}; {game!r} needs one of its own")
+            raise ConfigError(
+                f"this cache holds positions of {self._game!r}: create another PredictionCache for {game!r}"
+            )
 
     def number_of(self, evaluator: object) -> int:
-        """The number of an evaluator among all that have used this cache; never given again."""
+        """The number of an evaluator among all that have used this cache; numbers are never reused."""
         with self._lock:
             get, number = self._known.get(id(evaluator), (None, 0))
             if get is None or get() is not evaluator:  # an id is used again when its owner is gone
@@ -113,16 +116,16 @@ class PredictionCache:
 
     @property
     def stats(self) -> CacheStats:
-        """What it has done so far."""
+        """Statistics so far."""
         return CacheStats(**self.native.counters())
 
     def clear(self) -> None:
-        """Forget all positions."""
+        """Remove all positions."""
         self.native.clear()
 
 
 def _reference(thing: object) -> Callable[[], object]:
-    """What gives the thing while it lives; what cannot be watched is kept alive."""
+    """A reference to an object while it lives; an object that cannot be referenced weakly is kept alive."""
     try:
         return weakref.ref(thing)
     except TypeError:
@@ -130,19 +133,19 @@ def _reference(thing: object) -> Callable[[], object]:
 
 
 def mix_version(number: int, version: int) -> int:
-    """One version for (number of an evaluator, version of its weights); that of the first is left as it is."""
+    """One version from an evaluator's number and its weights' version; the first evaluator's version is unchanged."""
     # Numbers are far apart: no evaluator counts its versions up to where another begins.
     return (number * 0x9E3779B97F4A7C15 + version) % 2**64
 
 
 class CachingEvaluator(Evaluator):
-    """An evaluator that asks another one only about what it does not know, and about equal positions once.
+    """An evaluator that asks another one only about unknown positions, and about equal positions once.
 
     Args:
-        evaluator: the other one.
-        cache: where answers are kept; positions are known by their observations.
-        origin: whose answers they are in the cache, if that is another object than `evaluator`: the evaluator as it was
-            before `bind` made one for a game of it, so that all that are bound share what is known. None: `evaluator`.
+        evaluator: the other evaluator.
+        cache: cache for its evaluations; positions are identified by their observations.
+        origin: the evaluator under which the cache stores the evaluations. It is the evaluator before `bind`, so that
+            all evaluators bound from it share what is known. None: `evaluator`.
     """
 
     def __init__(self, evaluator: EvaluatorLike, cache: PredictionCache, *, origin: object = None) -> None:
@@ -153,11 +156,11 @@ class CachingEvaluator(Evaluator):
 
     @property
     def version(self) -> int:
-        """That of the evaluator inside."""
+        """Version of the other evaluator's weights."""
         return version_of(self._evaluator)
 
     def bind(self, game: Any) -> CachingEvaluator:
-        """The same around the inner evaluator for that game."""
+        """A caching evaluator around the other evaluator bound to that game."""
         if not isinstance(self._evaluator, GameAware):
             return self
         inner = self._evaluator.bind(game)
@@ -166,9 +169,9 @@ class CachingEvaluator(Evaluator):
         return CachingEvaluator(inner, self.cache, origin=self._origin)
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions [K, ...], most of them perhaps from memory; blocks.
+        """Evaluate K positions [K, ...], from the cache where possible; blocks.
 
-        Logits [K, A], and values [K] in [-1, 1] for the player to move, or [K, players] with that player first.
+        Returns logits [K, A], and values [K] in [-1, 1] for the player to move, or [K, players] with that player first.
         """
         rows = np.ascontiguousarray(flatten_rows(observations))
         digests = b"".join(blake2b(row.tobytes(), digest_size=16).digest() for row in rows)

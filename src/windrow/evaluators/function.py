@@ -11,12 +11,12 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 
 
 class FunctionEvaluator(Evaluator):
-    """Calls a function with K observations, or with one at a time; made by `windrow.evaluators.from_function`.
+    """Evaluator that calls a function with K observations, or with one; made by `windrow.evaluators.from_function`.
 
     Args:
-        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise
-            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move; where the game has
-            a value per player there are [K, players], or [players], the player to move first.
+        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise `fn(observation)
+            -> (logits [A], value)`. Values are in [-1, 1], for the player to move. If the game has one value per
+            player, they are [K, players] or [players], with the player to move first.
         batched: whether `fn` takes many positions in one call.
     """
 
@@ -27,7 +27,7 @@ class FunctionEvaluator(Evaluator):
         return f"<FunctionEvaluator of {getattr(self._fn, '__name__', self._fn)}>"
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Call the function for K positions [K, ...]: logits [K, A], values [K] or [K, players] as it gives them."""
+        """Call the function for K positions [K, ...]; return logits [K, A] and values [K] or [K, players]."""
         if self._batched:
             return self._fn(observations)
         answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
@@ -37,7 +37,7 @@ class FunctionEvaluator(Evaluator):
 
 
 def _value(value: Any) -> Any:
-    """A number, however it is wrapped, or one per player."""
+    """Convert a value to a number, or to one number per player."""
     array = np.asarray(off_device(value))
     return array.reshape(()) if array.size == 1 else array
 
@@ -49,13 +49,13 @@ def _row(observations: Observations, row: int) -> Any:
 
 
 def from_function(fn: Callable[[Any], tuple[Any, Any]], batched: bool = False) -> FunctionEvaluator:
-    """An evaluator that calls `fn`.
+    """Make an evaluator from a function.
 
     Args:
-        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise one position,
-            `fn(observation) -> (logits [A], value)`. Values are in [-1, 1], for the player to move; with more than two
-            players there is one for each, [K, players] or [players], the player to move first. The observations are
-            only valid during the call: copy what you keep.
+        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise `fn(observation)
+            -> (logits [A], value)` for one position. Values are in [-1, 1], for the player to move. With more than two
+            players there is one value for each: [K, players] or [players], with the player to move first. The
+            observations are valid only during the call: copy what you keep.
         batched: whether `fn` takes many positions in one call, which is faster.
     """
     return FunctionEvaluator(fn, batched=batched)

@@ -1,4 +1,4 @@
-"""An evaluator for tests: random-looking, yet a pure function of the observation.
+"""An evaluator for tests: its answers look random, but are a pure function of the observation.
 
 Logits are multiples of 1/8 in [-4, 4) and values multiples of 1/64 in [-1, 1): sums of such values are exact in any
 order, so two searches that should agree must agree to the last bit. The hash is integer arithmetic modulo 2^64 over the

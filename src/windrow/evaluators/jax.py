@@ -1,4 +1,4 @@
-"""JAX functions as evaluators: networks of Flax, Haiku, Equinox or plain `jax.numpy`.
+"""JAX functions as evaluators, for networks of Flax, Haiku, Equinox or plain `jax.numpy`.
 
 The function is compiled by `jax.jit` for a few batch sizes (see `backends.buckets`), not for every one. On the CPU,
 observations in memory from `allocate` are read where they are, through DLPack; padded ones and those of a GPU are
@@ -26,7 +26,7 @@ _ALIGNMENT = 64
 
 
 class JaxEvaluator(Evaluator):
-    """Evaluates with a JAX function; made by `windrow.evaluators.from_jax`."""
+    """Evaluator that calls a JAX function; made by `windrow.evaluators.from_jax`."""
 
     def __init__(self, fn: Callable[..., tuple[Any, Any]], params: Any = None) -> None:
         self._has_params = params is not None
@@ -47,23 +47,23 @@ class JaxEvaluator(Evaluator):
 
     @property
     def pipeline(self) -> int:
-        """Batches best out at once: two on an accelerator, where JAX dispatches and goes on."""
+        """Best number of batches in flight: two on an accelerator, where JAX works asynchronously."""
         return 1 if self._is_on_cpu else 2
 
     @property
     def version(self) -> int:
-        """How often the parameters were updated."""
+        """Number of times the parameters were updated."""
         return self._version
 
     def update(self, params: Any) -> None:
-        """Go on with other parameters of the same shapes; batches that are out keep the old ones."""
+        """Use other parameters of the same shapes; batches in flight keep the old ones."""
         if not self._has_params:
             raise EvaluatorError("this evaluator has no parameters to update: give them to from_jax(fn, params)")
         self._params = params
         self._version += 1
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory of this shape that XLA reads without copying it."""
+        """Allocate an array of this shape that XLA reads without a copy."""
         count = int(np.prod(shape))
         memory = np.empty(count + _ALIGNMENT // 4, np.float32)
         start = (-memory.ctypes.data % _ALIGNMENT) // 4
@@ -72,13 +72,13 @@ class JaxEvaluator(Evaluator):
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
         """Evaluate K positions; blocks.
 
-        Logits [K, A], and values as the function gives them: [K] or [K, 1] for the player to move, or [K, players] with
-        that player first.
+        Returns logits [K, A] and the function's values: [K] or [K, 1] for the player to move, or [K, players] with that
+        player first.
         """
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> _Dispatched:
-        """Dispatch K positions. The observations must stay as they are until `result` has returned."""
+        """Start to evaluate K positions. The observations must stay unchanged until `result` has returned."""
         num_rows = count_rows(observations)
         size = self._buckets.fit(num_rows)
         if isinstance(observations, Mapping):
@@ -99,7 +99,7 @@ class JaxEvaluator(Evaluator):
 
 
 class _Dispatched:
-    """A batch on its way."""
+    """A batch in flight."""
 
     def __init__(self, logits: Any, values: Any, num_rows: int) -> None:
         self._logits, self._values, self._num_rows = logits, values, num_rows
@@ -113,14 +113,14 @@ class _Dispatched:
 
 
 def from_jax(fn: Callable[..., tuple[Any, Any]], params: Any = None) -> JaxEvaluator:
-    """An evaluator that calls a JAX function, compiled.
+    """Make an evaluator from a JAX function, which is compiled.
 
     Args:
-        fn: `fn(params, observations [K, ...]) -> (logits [K, A], values)`, or `fn(observations)` without params; pure,
-            as `jax.jit` needs it. Values are [K] or [K, 1], in [-1, 1], for the player to move; where the game has a
-            value per player [K, players], the player to move first and the others in their order of play. Several
-            named observations are passed by name: `fn(params, board=..., flat=...)`. Of Flax and Haiku,
-            `network.apply` is such a function.
-        params: what `fn` takes first, any tree of arrays; new ones go to the evaluator's `update`.
+        fn: `fn(params, observations [K, ...]) -> (logits [K, A], values)`, or `fn(observations)` without params. It
+            must be pure, as `jax.jit` requires. Values are [K] or [K, 1], in [-1, 1], for the player to move. If the
+            game has one value per player, they are [K, players]: the player to move first, then the others in their
+            order of play. Several named observations are passed by name: `fn(params, board=..., flat=...)`. With Flax
+            and Haiku, `network.apply` is such a function.
+        params: first argument of `fn`, any tree of arrays; give new ones to the evaluator's `update`.
     """
     return JaxEvaluator(fn, params)

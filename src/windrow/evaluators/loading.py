@@ -1,4 +1,4 @@
-"""`load`: one function from a network to an evaluator."""
+"""`load`: makes an evaluator from a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.evaluators.protocol import Observations
 from windrow.games.python_game import as_core_game
 
 NUM_POSITIONS = 256
-"""To calibrate on, and as many others to compare on."""
+"""Number of positions for calibration, and also for comparison."""
 
 CHECKPOINT_LOADER = "windrow.train:load_model"
 FOLDING = "windrow.nets:fold"
@@ -43,42 +43,41 @@ def load(
     trust_code: bool = False,
     network: object = None,
 ) -> NetworkEvaluator:
-    """An evaluator that runs a network in the runtime that does it fastest here, or in the one asked for.
+    """Make an evaluator that runs a network in the fastest backend on this machine, or in a chosen one.
 
     The network takes observations [K, ...] and gives logits [K, A] and values [K] or [K, 1], in [-1, 1], for the player
-    to move; where the game has a value per player values [K, players], the player to move first and the others in their
-    order of play.
+    to move. If the game has one value per player, values are [K, players]: the player to move first, then the others in
+    their order of play.
 
     Args:
-        source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it; or the path of an ONNX file, which
-            needs no PyTorch, of a program saved by `torch.export.save` (.pt2, see `trust_code`), or of a checkpoint of
-            windrow's: its model.safetensors, its folder, or the folder of a run, for its latest. The weights are
-            copied: give later ones to the evaluator's `update` (those of a checkpoint's network through
+        source: a `torch.nn.Module`, which is called as `TorchEvaluator` calls it, or a path: of an ONNX file (which
+            needs no PyTorch), of a program saved by `torch.export.save` (.pt2, see `trust_code`), or of a windrow
+            checkpoint, which is a model.safetensors file, its folder, or a run's folder (its latest checkpoint). The
+            weights are copied: give later ones to the evaluator's `update` (those of a checkpoint's network through
             `windrow.nets.fold`).
-        game: what it will be used for. Modules need it, since they do not say what they take; a file is checked
-            against it. A checkpoint for a game that comes with windrow names that game itself.
-        backend: "auto" measures what is installed and takes the fastest whose answers agree with float32 (see
-            `windrow.evaluators.backends.agreement`); `evaluator.choice` says what and why. Otherwise a name from
+        game: the game to evaluate. Modules need it, because they do not declare their inputs; a file is checked against
+            it. A checkpoint for a built-in game names that game itself.
+        backend: "auto" measures the installed backends and takes the fastest whose answers agree with float32 (see
+            `windrow.evaluators.backends.agreement`); `evaluator.choice` explains the choice. Otherwise a name from
             `windrow.evaluators.backends.catalog`.
-        precision: "f32", "bf16" or "int8" and no other. None: whatever the backend computes in, and for "auto" any that
-            agrees.
+        precision: only "f32", "bf16" or "int8". None: the backend's own; for "auto", any that agrees.
         batch: rows in a typical call, for which "auto" measures: games times leaves per game.
-        num_threads: threads that evaluate, on the CPU. None: one per core this process may use, and with PyTorch only
-            one while other programs take the cores.
-        device: "cpu" or "cuda" and no other, for "auto".
-        candidates: the backends that "auto" may choose from. None: all that are built in about a second, which leaves
-            out the compiled ones.
-        max_update_s: "auto" takes only a backend whose weights can be updated in this many seconds; for self-play
-            during training 0.05 is a good limit.
-        positions: observations to calibrate and compare on. None: from random play of `game`.
-        use_cache: whether "auto" may remember its measurements on disk, and use those remembered.
-        trust_code: load also a .pt2 file, which holds pickles: loading it runs whatever code is in it. ONNX files and
-            checkpoints are data, and need no trust.
-        network: for a checkpoint of a network of your own: its class, or where that is, such as "mynet.py:Net". windrow
-            imports no code that a file names.
+        num_threads: number of CPU threads. None: one per core that this process may use; PyTorch uses only one while
+            other programs occupy the cores.
+        device: for "auto", only "cpu" or "cuda".
+        candidates: backends among which "auto" chooses. None: all that are built in about a second, which excludes the
+            compiled ones.
+        max_update_s: "auto" takes only a backend whose weights can be updated in this many seconds. For self-play
+            during training, 0.05 is a good limit.
+        positions: observations for calibration and comparison. None: from random play of `game`.
+        use_cache: whether "auto" may store its measurements on disk and reuse them.
+        trust_code: also load a .pt2 file. Such a file holds pickles, and loading it runs whatever code is in it. ONNX
+            files and checkpoints are data and need no trust.
+        network: for a checkpoint of your own network, its class or the place of the class, such as "mynet.py:Net".
+            windrow imports no code that a file names.
 
     Raises:
-        MissingExtraError: a package is not installed; it names the extra.
+        MissingExtraError: a package is not installed; the message names the extra.
         EvaluatorError: the network cannot be read, exported or run, or does not fit the game.
         CheckpointError: a checkpoint is damaged, or was trained for another game.
         ConfigError: there is no such backend or precision.
@@ -131,7 +130,7 @@ def _is_checkpoint(source: object) -> bool:
 
 
 def _open_checkpoint(path: str, game: Any, network: object) -> tuple[Any, Any]:
-    """The network of a checkpoint, folded, and its game."""
+    """Load the network of a checkpoint, with batch norm folded in, and its game."""
     model = _find(CHECKPOINT_LOADER)(path, game=game, network=network)
     return _find(FOLDING)(model.net), model.game
 
@@ -142,7 +141,7 @@ def _find(name: str) -> Callable[..., Any]:
 
 
 def _given_inputs(game: Any, positions: Observations | None) -> tuple[Input, ...] | None:
-    """What the network will be given, if that is known."""
+    """Shapes of the network's inputs, if they are known."""
     from_positions: tuple[Input, ...] | None = None
     if isinstance(positions, Mapping):
         from_positions = tuple(Input(name, part.shape[1:]) for name, part in positions.items())

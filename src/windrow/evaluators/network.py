@@ -1,4 +1,4 @@
-"""A network in whichever runtime was chosen for it: what `windrow.evaluators.load` returns."""
+"""`NetworkEvaluator`, which `windrow.evaluators.load` returns: a network in the backend chosen for it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _NUM_TRIAL_ROWS = 3
 
 
 class NetworkEvaluator(Evaluator):
-    """Evaluates with a network that a backend runs; made by `windrow.evaluators.load`.
+    """Evaluator that runs a network in a backend; made by `windrow.evaluators.load`.
 
-    The weights are a snapshot: `update` gives it new ones, and `version` counts how often. Use it from one thread at a
-    time.
+    The weights are a snapshot: `update` replaces them, and `version` counts the updates. Use it from one thread at a
+        time.
 
-    backend: the name of the backend.
-    precision: what it computes in, "f32", "bf16" or "int8".
+    backend: name of the backend.
+    precision: precision of the computation: "f32", "bf16" or "int8".
     device: "cpu" or "cuda".
-    num_threads: threads that evaluate, on the CPU.
-    choice: what was chosen, and why, in words.
+    num_threads: number of CPU threads.
+    choice: description of the choice of the backend and its reasons.
     """
 
     def __init__(self, network: Network, runner: Runner, backend: Backend, *, num_threads: int, choice: str) -> None:
@@ -52,44 +52,44 @@ class NetworkEvaluator(Evaluator):
 
     @property
     def pipeline(self) -> int:
-        """Batches best out at once: 2 where `submit` returns before the work is done."""
+        """Best number of batches in flight: 2 if `submit` returns before the work is done."""
         return self._runner.pipeline
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory of this shape for observations, from which the backend reads fastest."""
+        """Allocate an array of this shape from which the backend reads observations fastest."""
         return self._runner.allocate(shape)
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Evaluate K positions; blocks. The arrays are the caller's.
+        """Evaluate K positions; blocks. The returned arrays belong to the caller.
 
-        Logits [K, A], and values as the network gives them: [K] or [K, 1] for the player to move, or [K, players] with
-        that player first.
+        Returns logits [K, A] and the network's values: [K] or [K, 1] for the player to move, or [K, players] with that
+        player first.
         """
         num_rows = count_rows(observations)
         logits, values = self._runner.run(self._arrange(observations, num_rows))
         return logits[:num_rows], values[:num_rows]
 
     def submit(self, observations: Observations) -> Pending:
-        """Begin to evaluate K positions. They must stay as they are until `result` has returned."""
+        """Start to evaluate K positions. The observations must stay unchanged until `result` has returned."""
         num_rows = count_rows(observations)
         return _Cut(self._runner.start(self._arrange(observations, num_rows)), num_rows)
 
     def bind(self, game: Any) -> NetworkEvaluator:
-        """This evaluator, if it takes what `game` gives; a search asks before it begins."""
+        """Return this evaluator if it fits `game`; a search asks before it begins."""
         if self._bound is None or (self._bound is not game and self._bound != game):
             taken = self._network.inputs
             check_inputs(taken, game_inputs(game.observation), label=self._network.label, giver=repr(game))
             if self._num_actions != game.num_actions:
                 raise EvaluatorError(
                     f"{self._network.label} has logits for {self._num_actions} actions, but {game!r} has "
-                    f"{game.num_actions}: it was made for another game"
+                    f"{game.num_actions}: load a network that was made for this game"
                 )
             # Of two players with opposed interests one value says it all, and a second one does no harm.
             needed = {game.num_values, game.num_players} if game.num_players == 2 else {game.num_values}
             if self._num_values not in needed:
                 raise EvaluatorError(
                     f"{self._network.label} has {self._num_values} values for a position, but {game!r} needs "
-                    f"{game.num_values}: it was made for another number of players"
+                    f"{game.num_values}: load a network that was made for this number of players"
                 )
             self._bound = game
         return self
@@ -98,20 +98,20 @@ class NetworkEvaluator(Evaluator):
 
     @property
     def version(self) -> int:
-        """How often the weights were updated."""
+        """Number of times the weights were updated."""
         return self._version
 
     def weight_names(self) -> frozenset[str]:
-        """The weights that `update` needs."""
+        """Names of the weights that `update` needs."""
         return frozenset(self._runner.weight_shapes())
 
     def update(self, weights: object) -> None:
-        """Go on with other weights of the same network: a module, or a mapping of names to tensors or arrays.
+        """Use other weights of the same network: a module, or a mapping of names to tensors or arrays.
 
-        Batches that are out keep the weights they were submitted with. If the weights do not fit, nothing changes.
+        Batches in flight keep the weights they were submitted with. If the weights do not fit, nothing changes.
 
         Raises:
-            EvaluatorError: they are not the weights of this network.
+            EvaluatorError: the weights are not those of this network.
         """
         shapes = self._runner.weight_shapes()
         given = read_weights(weights)
@@ -120,7 +120,7 @@ class NetworkEvaluator(Evaluator):
         self._version += 1
 
     def close(self) -> None:
-        """Free what the runtime holds; may be called more than once."""
+        """Free the runtime's resources. May be called more than once."""
         self._runner.close()
 
     # --- Inside -----------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class NetworkEvaluator(Evaluator):
         return padded
 
     def _try_out(self) -> tuple[int, int]:
-        """Evaluate a few rows and see that the answer has the right form; A, and values per position."""
+        """Evaluate a few rows and check the form of the answer; return A and the number of values per position."""
         network = self._network
         if network.held_out is not None:
             observations = network.held_out.repeat(_NUM_TRIAL_ROWS)
@@ -174,7 +174,7 @@ class NetworkEvaluator(Evaluator):
 
 
 class _Cut:
-    """A batch on its way, without the rows it was padded with."""
+    """A batch in flight, whose padding rows are cut off."""
 
     def __init__(self, pending: Pending, num_rows: int) -> None:
         self._pending, self._num_rows = pending, num_rows

@@ -1,4 +1,4 @@
-"""Between a search and its evaluator: buffers, named observations, and checks of what comes back."""
+"""The interface between a search and its evaluator: buffers, named observations, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EvaluatorPort:
 
     def __init__(self, game: Any, evaluator: object, *, max_batch: int | None) -> None:
         if isinstance(evaluator, type):
-            raise ConfigError(f"an evaluator is needed, not a class: write {evaluator.__name__}(...)")
+            raise ConfigError(f"an evaluator must be an object, not a class: write {evaluator.__name__}(...)")
         bound: object = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self._bound = bound
         self._evaluate_states = bound.evaluate_states if isinstance(bound, StateEvaluator) else None
@@ -194,8 +194,8 @@ class EvaluatorPort:
             self._num_suspected = num_rows
             return
         warnings.warn(
-            "the evaluator's logits look like probabilities: each row is positive and sums to 1. Give what is before "
-            "the softmax, or the logarithm",
+            "the evaluator's logits look like probabilities: each row is positive and sums to 1. Return the values "
+            "before the softmax, or the logarithm",
             stacklevel=2,
         )
 
@@ -228,9 +228,9 @@ class EvaluatorPort:
     def _explain_shape(self, what: str, shape: Shape) -> str:
         """How a wrong shape may have come about; nothing where it is anyone's guess."""
         if what == "logits" and shape == (self._num_actions,):
-            return ": a function that takes one position at a time is lifted by from_function(fn, batched=False)"
+            return ": for a function that takes one position at a time, write from_function(fn, batched=False)"
         if what == "logits" and shape == (1, 1, self._num_actions):
-            return ": a function that takes many positions at once is lifted by from_function(fn, batched=True)"
+            return ": for a function that takes many positions at once, write from_function(fn, batched=True)"
         named = cast("Mapping[str, Shape]", self._shapes) if isinstance(self._shapes, Mapping) else None
         parts = list(named or ())
         if parts and shape[:1] == (len(parts),):
@@ -279,10 +279,10 @@ def _explain_stranger(thing: object) -> str:
     """Why something is not an evaluator, and what makes one of it."""
     name = type(thing).__name__
     if callable(getattr(thing, "state_dict", None)):
-        return f"a PyTorch module is not an evaluator yet: write TorchEvaluator({name}), or load({name}, game=game)"
+        return f"a PyTorch module is not an evaluator: write TorchEvaluator({name}), or load({name}, game=game)"
     if callable(thing):
-        return f"{thing!r:.100} is not an evaluator yet: write windrow.evaluators.from_function(fn, batched=...)"
+        return f"{thing!r:.100} is not an evaluator: write windrow.evaluators.from_function(fn, batched=...)"
     return (
         f"{thing!r:.100} is not an evaluator: it needs the methods evaluate and submit. "
-        "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
+        "windrow.evaluators.from_function makes one from a function, TorchEvaluator from a PyTorch module"
     )

@@ -1,4 +1,4 @@
-"""Positions met in random play: what backends are compared, calibrated and timed on."""
+"""Positions from random play, on which backends are compared, calibrated and timed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """K positions as an evaluator sees them.
+    """K positions in the form an evaluator takes them.
 
     observations: [K, *shape], or one such array per named part.
-    legal: [K, A] which actions are legal; all of them where that is not known, then A may be 0.
+    legal: [K, A] which actions are legal; if that is not known, all of them, and A may be 0.
     """
 
     observations: Observations
@@ -33,7 +33,7 @@ class Positions:
         return count_rows(self.observations)
 
     def part(self, rows: slice) -> Positions:
-        """Some of them."""
+        """A part of the positions."""
         if isinstance(self.observations, Mapping):
             some: Observations = {name: array[rows] for name, array in self.observations.items()}
         else:
@@ -41,7 +41,7 @@ class Positions:
         return Positions(some, self.legal[rows])
 
     def repeat(self, num_rows: int) -> Observations:
-        """Exactly `num_rows` observations: these again and again."""
+        """Exactly `num_rows` observations, repeated as often as needed."""
         indices = np.arange(num_rows) % len(self)
         if isinstance(self.observations, Mapping):
             return {name: array[indices] for name, array in self.observations.items()}
@@ -49,7 +49,7 @@ class Positions:
 
 
 def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:
-    """`count` unfinished positions from random games; the same for the same game and seed."""
+    """`count` unfinished positions from random games; the same game and seed give the same positions."""
     game = as_core_game(game)
     draw = random.Random(seed)
     observed: list[Any] = []
@@ -58,7 +58,7 @@ def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:
     while len(observed) < count:
         num_games += 1
         if num_games > 100 * count:
-            raise GameError(f"{game!r} is over before it begins: there are no positions to evaluate")
+            raise GameError(f"{game!r} is over at its first position: there are no positions to evaluate")
         state = game.initial_state()
         while len(observed) < count and (player := game.to_play(state)) != TERMINAL:
             if player == CHANCE:
@@ -77,7 +77,7 @@ def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:
 
 
 def given_positions(observations: Observations) -> Positions:
-    """Observations of the caller's as positions in which every action may be legal."""
+    """Given observations as positions in which every action may be legal."""
     if isinstance(observations, Mapping):
         checked: Observations = {name: np.asarray(part, np.float32) for name, part in observations.items()}
     else:

@@ -1,10 +1,10 @@
-"""What an evaluator is.
+"""The evaluator protocol.
 
-An evaluator answers, for K positions at once, how promising each move is and how good the position is. A search calls
-`submit`, goes on with other trees, and asks the returned `Pending` for its `result` when it needs it; an evaluator that
-works in the calling thread answers at once (`evaluate`, wrapped by `Done`).
+An evaluator takes K positions at once and gives each a policy (how promising each move is) and a value (how good the
+position is). A search calls `submit`, continues with other trees, and asks the returned `Pending` for its `result` when
+it needs it. An evaluator that works in the calling thread defines `evaluate`, whose answer `Done` wraps.
 
-Thread: a search calls its evaluator from the thread that runs the search.
+A search calls its evaluator from the thread that runs the search.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 Observations: TypeAlias = "FloatArray | Mapping[str, FloatArray]"
-"""[K, *shape] float32, or one such array per named part. Valid only until the answer has been given: the search writes
-the next leaves into the same memory."""
+"""[K, *shape] float32, or one such array per named part. Observations are valid only until the answer is given: the
+search then writes the next leaves into the same memory."""
 Evaluation: TypeAlias = tuple[Any, Any]
-"""(logits [K, A], values [K]): float32 arrays or anything NumPy can read as such. Logits are unnormalized, those of
-illegal actions are ignored. Values are in [-1, 1], for the player to move. With more than two players (or a game of two
-whose results do not sum to zero) values are [K, players]: the player to move first, then the others in turn."""
+"""(logits [K, A], values [K]): float32 arrays, or anything NumPy can read as such. Logits are unnormalized; those of
+illegal actions are ignored. Values are in [-1, 1], for the player to move. With more than two players, or two whose
+results do not sum to zero, values are [K, players]: the player to move first, then the others in turn."""
 
 
 class Pending(Protocol):
-    """An evaluation under way."""
+    """An evaluation in progress."""
 
     def result(self) -> Evaluation:
-        """Block until the evaluation is there, and return it or raise what went wrong."""
+        """Wait for the evaluation; return it, or raise the error that occurred."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An evaluation that was there at once."""
+    """An evaluation that is already done."""
 
     evaluation: Evaluation
     """Logits [K, A] and values [K] or [K, players], for the player to move, or with that player first."""
 
     def result(self) -> Evaluation:
-        """The evaluation."""
+        """Return the evaluation."""
         return self.evaluation
 
 
 @runtime_checkable
 class EvaluatorLike(Protocol):
-    """Whatever answers for positions given as observations: a search takes it, whether it is an `Evaluator` or not."""
+    """Anything that evaluates observations; a search accepts it whether or not it is an `Evaluator`."""
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Evaluate K positions; blocks.
@@ -62,106 +62,106 @@ class EvaluatorLike(Protocol):
             observations: [K, *shape] float32, or a mapping of such arrays by name; valid during the call.
 
         Returns:
-            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. Where the game has
-            a value per player, values [K, players]: the player to move first, then the others in their order of play.
+            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. If the game has one
+            value per player, values are [K, players]: the player to move first, then the others in their order of play.
         """
         ...
 
     def submit(self, observations: Observations) -> Pending:
-        """Begin to evaluate K positions [K, *shape]; blocks only if the evaluator is not asynchronous.
+        """Start to evaluate K positions [K, *shape]; blocks only if the evaluator is not asynchronous.
 
-        The observations are valid until `result` of what is returned has given what `evaluate` gives.
+        The observations are valid until `result` of the returned object has given the answer.
         """
         ...
 
 
 class Evaluator:
-    """Base for evaluators: define `evaluate`, and `submit` too if it can return before the work is done.
+    """Base class of evaluators. Define `evaluate`, and also `submit` if it can return before the work is done.
 
-    One that looks at no observation says `reads_observations = False`: then none are made, and what it is given is only
-    of the right size.
+    An evaluator that needs no observations sets `reads_observations = False`. The search then makes none, and gives it
+    arrays of the right size with arbitrary contents.
 
-    `Evaluator.load` makes one of a network.
+    `Evaluator.load` makes an evaluator from a network.
     """
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks. To be defined by the class.
+        """Evaluate K positions; blocks. Subclasses define this method.
 
         Args:
             observations: [K, *shape] float32, or a mapping of such arrays by name; valid during the call.
 
         Returns:
-            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. Where the game has
-            a value per player, values [K, players]: the player to move first, then the others in their order of play.
+            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. If the game has one
+            value per player, values are [K, players]: the player to move first, then the others in their order of play.
         """
-        raise TypeError(f"{type(self).__name__} does not define evaluate")
+        raise TypeError(f"{type(self).__name__} must define the method evaluate")
 
     def submit(self, observations: Observations) -> Pending:
-        """`evaluate`, already done."""
+        """Call `evaluate` and return its answer as a `Done`."""
         return Done(self.evaluate(observations))
 
     @staticmethod
     def load(source: object, **options: Any) -> NetworkEvaluator:
-        """An evaluator for a module, a checkpoint or an ONNX file; the same as `windrow.evaluators.load`."""
+        """Make an evaluator from a module, a checkpoint or an ONNX file, as `windrow.evaluators.load` does."""
         from windrow.evaluators.loading import load
 
         return load(source, **options)
 
 
 Synchronous = Evaluator
-"""By this name where it is said that `submit` is left as it is: the evaluator works in the calling thread."""
+"""`submit` of an evaluator that works in the calling thread; it marks that `submit` was not overridden."""
 
 
 @runtime_checkable
 class StateEvaluator(Protocol):
-    """An evaluator that needs the states themselves rather than observations of them."""
+    """An evaluator that takes the states themselves instead of observations."""
 
     def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:
-        """Evaluate K positions given as [K, state_bytes]; blocks."""
+        """Evaluate K positions given as states [K, state_bytes]; blocks."""
         ...
 
 
 @runtime_checkable
 class GameAware(Protocol):
-    """An evaluator that must know the game; a search binds it to its own before use."""
+    """An evaluator that must know the game; a search binds it to its game before use."""
 
     def bind(self, game: Any) -> EvaluatorLike | StateEvaluator:
-        """This evaluator, for that game. The original is left as it is."""
+        """Return an evaluator for that game; the original is unchanged."""
         ...
 
 
 @runtime_checkable
 class Pipelined(Protocol):
-    """An evaluator whose `submit` returns before the work is done, so that several batches are best out at once."""
+    """An evaluator whose `submit` returns before the work is done, so that several batches can be in flight."""
 
     @property
     def pipeline(self) -> int:
-        """How many batches should be out at once."""
+        """Best number of batches in flight."""
         ...
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory of this shape for observations, from which this evaluator reads fastest (pinned, for a GPU)."""
+        """Allocate an array of this shape from which this evaluator reads observations fastest (pinned, for a GPU)."""
         ...
 
 
 def count_rows(observations: Observations) -> int:
-    """K."""
+    """The number of positions, K."""
     if isinstance(observations, Mapping):
         return len(next(iter(observations.values())))
     return len(observations)
 
 
 def flatten_rows(observations: Observations) -> FloatArray:
-    """[K, F]: every observation as one row, named parts one after another."""
+    """[K, F] Every observation as one row, named parts one after another."""
     parts = list(observations.values()) if isinstance(observations, Mapping) else [observations]
     rows = [part.reshape(len(part), -1) for part in parts]
     return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
 
 
 def off_device(answer: Any) -> Any:
-    """What NumPy can read: tensors without their gradient, in the memory of the host.
+    """Convert tensors to what NumPy can read: without gradient, in the CPU's memory.
 
-    NumPy has no bfloat16 and none of the 8-bit floats: such tensors become float32.
+    NumPy has no bfloat16 and no 8-bit floats: such tensors become float32.
     """
     if not hasattr(answer, "detach"):
         return answer
@@ -171,7 +171,7 @@ def off_device(answer: Any) -> Any:
 
 
 def version_of(evaluator: object) -> int:
-    """Which weights an evaluator has: it counts up in `version` if they can change, or has always the same."""
+    """Version of an evaluator's weights: its `version` if they can change, otherwise a constant."""
     version = getattr(evaluator, "version", 0)
     if not isinstance(version, int) or not 0 <= version < 2**64:
         raise EvaluatorError(f"an evaluator's version counts its weights, 0, 1, 2 and so on; this one says {version!r}")
@@ -186,7 +186,7 @@ def select_rows(observations: Observations, rows: npt.NDArray[np.intp]) -> Obser
 
 
 class Halted(BaseException):
-    """Raised out of an evaluator when its caller no longer wants any answer.
+    """Raised out of an evaluator when its caller no longer wants the answer.
 
-    It is not an `Exception`, just as an interrupt is not: the evaluator has not failed.
+    It is not an `Exception`, like an interrupt, because the evaluator has not failed.
     """

@@ -22,9 +22,9 @@ def _whole(name: str, number: object, low: int, high: int) -> int:
 
 
 class RolloutEvaluator:
-    """Uniform priors; the value is the mean result of `num_rollouts` random games.
+    """Evaluator with uniform priors, whose value is the mean result of `num_rollouts` random games.
 
-    The games are keyed by the position and the seed: a position has the same value wherever it is met.
+    The games are keyed by the position and the seed: a position always has the same value.
     """
 
     def __init__(self, num_rollouts: int = 1, *, seed: int = 0, game: CoreGame | None = None) -> None:
@@ -36,15 +36,15 @@ class RolloutEvaluator:
         return f"RolloutEvaluator({self._num_rollouts}, seed={self._seed})"
 
     def bind(self, game: Any) -> RolloutEvaluator:
-        """An evaluator that plays `game`."""
+        """Make an evaluator for `game`."""
         if not isinstance(game, CoreGame):
-            raise EvaluatorError(f"{game!r} is not a game that windrow knows: windrow.games.as_core_game wraps one")
+            raise EvaluatorError(f"{game!r} is not a windrow game: wrap it with windrow.games.as_core_game")
         return RolloutEvaluator(self._num_rollouts, seed=self._seed, game=game)
 
     def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:
         """Play from every state of [K, state_bytes]."""
         if self._game is None:
-            raise EvaluatorError("RolloutEvaluator does not know the game yet: use bind(game)")
+            raise EvaluatorError("RolloutEvaluator has no game yet: call bind(game)")
         native = self._game.native
         try:
             values = _core.evaluate_by_rollout(native, states, num_rollouts=self._num_rollouts, seed=self._seed)

@@ -1,9 +1,9 @@
-"""A PyTorch module as evaluator.
+"""PyTorch modules as evaluators.
 
-On the CPU a batch is evaluated in the calling thread. On CUDA `submit` only enqueues: copy in, forward pass and copy
-out run on a stream of their own between pinned buffers, and `result` waits for the event behind them, so that the next
-leaves are selected meanwhile. The module's own weights are used, not a copy: what a learner changes, the next batch
-sees.
+On the CPU a batch is evaluated in the calling thread. On CUDA, `submit` only enqueues: copy in, forward pass and copy
+out run on a stream of their own between pinned buffers. `result` waits for the event behind them, so that the next
+leaves are selected meanwhile. The module's own weights are used, not a copy: the next batch sees what a learner
+changes.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 class TorchEvaluator(Evaluator):
-    """Evaluates with `module(observations [K, ...]) -> (logits [K, A], values)`.
+    """Evaluator that calls `module(observations [K, ...]) -> (logits [K, A], values)`.
 
-    Values are [K] or [K, 1], in [-1, 1], for the player to move. Where the game has a value per player they are
-    [K, players]: the player to move first, then the others in their order of play.
+    Values are [K] or [K, 1], in [-1, 1], for the player to move. If the game has one value per player, they are [K,
+    players]: the player to move first, then the others in their order of play.
 
-    A game with several named observations calls the module by name: `module(board=..., flat=...)`. The module runs in
-    evaluation mode; one that is in training mode is put back afterwards.
+    For a game with several named observations the module is called by name: `module(board=..., flat=...)`. The module
+        runs in evaluation mode, and is put back into training mode afterwards if it was in it.
 
     Args:
         module: the network; it is moved to `device`.
-        device: where to run; "auto" is the GPU if there is one.
-        dtype: None runs as the module is; `torch.bfloat16` or `torch.float16` runs under autocast, weights kept.
+        device: device to run on; "auto" is the GPU if there is one.
+        dtype: None runs the module unchanged; `torch.bfloat16` or `torch.float16` runs it under autocast, with
+            unchanged weights.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class TorchEvaluator(Evaluator):
         except RuntimeError:
             raise ConfigError(f'device must be "auto", "cpu", "cuda" or "cuda:1", not {device!r}') from None
         if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise EvaluatorError(f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu"')
+            raise EvaluatorError(f'device="{device}" needs a GPU, and PyTorch finds none: use device="cpu"')
         self.module = module.to(self.device)
         self.dtype = dtype
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
@@ -70,9 +71,9 @@ class TorchEvaluator(Evaluator):
 
     @property
     def version(self) -> int:
-        """Counts up whenever it is read after a weight has changed, so that a cache does not serve old answers.
+        """Version of the weights: it rises when it is read after a change, so that a cache serves no old answers.
 
-        What is written into the `.data` of a weight PyTorch does not count: change weights under `torch.no_grad()`.
+        PyTorch does not count changes through a weight's `.data`: change weights under `torch.no_grad()`.
         """
         tensors = list(chain(self.module.parameters(), self.module.buffers()))
         if len(tensors) != len(self._weights) or not all(map(_Seen.is_still, self._weights, tensors)):
@@ -82,19 +83,19 @@ class TorchEvaluator(Evaluator):
 
     @property
     def pipeline(self) -> int:
-        """Batches best out at once: two on a GPU, where one is selected while the other is evaluated."""
+        """Best number of batches in flight: two on a GPU, where one is selected while the other is evaluated."""
         return 1 if self._stream is None else 2
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory for observations: pinned if the network is on a GPU."""
+        """Allocate memory for observations, pinned if the network is on a GPU."""
         return torch.empty(shape, dtype=torch.float32, pin_memory=self._stream is not None).numpy()
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions [K, ...]: logits [K, A], and values as the module gives them; blocks."""
+        """Evaluate K positions [K, ...]; blocks. Returns logits [K, A] and the module's values."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> Pending:
-        """Begin to evaluate K positions. The observations must stay as they are until `result` has returned."""
+        """Start to evaluate K positions. The observations must stay unchanged until `result` has returned."""
         inputs = {name: torch.from_numpy(part) for name, part in _named(observations).items()}
         if self._stream is None:
             logits, values = self._forward(inputs)
@@ -154,7 +155,7 @@ def _num_changes(tensor: torch.Tensor) -> int:
 
 
 class _OnGpu:
-    """A batch on its way through the GPU."""
+    """A batch in flight on the GPU."""
 
     def __init__(self, ready: torch.cuda.Event, logits: torch.Tensor, values: torch.Tensor) -> None:
         self._ready, self._logits, self._values = ready, logits, values

@@ -1,4 +1,4 @@
-"""An evaluator that knows nothing: every move alike, every position even."""
+"""An evaluator that knows nothing: all moves are equally likely and all positions even."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 
 
 class UniformEvaluator(Evaluator):
-    """Uniform priors and value 0: shows what the search alone does, and costs next to nothing."""
+    """Evaluator with uniform priors and value 0. It shows what the search alone achieves, and costs almost nothing."""
 
     reads_observations = False
 
@@ -20,11 +20,11 @@ class UniformEvaluator(Evaluator):
         self._values = np.zeros((0, *self._shape), np.float32)
 
     def bind(self, game: Any) -> UniformEvaluator:
-        """An evaluator for the actions of `game`."""
+        """Make an evaluator for the actions of `game`."""
         return UniformEvaluator(game.num_actions, getattr(game, "num_values", 1))
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Zeros; the arrays are shared between calls."""
+        """Return zeros; calls share the arrays."""
         num_rows = count_rows(observations)
         if num_rows > len(self._values):
             self._logits = np.zeros((num_rows, self._logits.shape[1]), np.float32)

@@ -1,4 +1,4 @@
-"""Games: the protocol they fulfil, the built-in ones, those of your own, and a registry by name."""
+"""Games: the protocol of a game, the built-in games, adapters for your own games, and a registry by name."""
 
 from windrow.games.azul_positions import AzulBoard, AzulPlayer
 from windrow.games.core_game import CoreGame, State

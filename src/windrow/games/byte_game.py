@@ -16,7 +16,7 @@ from windrow.games.protocol import FloatArray, Symmetry
 
 
 class ByteGame(CoreGame):
-    """A game whose states are bytes that the core can read by itself."""
+    """A game whose states are bytes that the core can read on its own."""
 
     def initial_state(self) -> State:
         """The state in which a game begins."""
@@ -36,10 +36,10 @@ class ByteGame(CoreGame):
         try:
             return self.native.returns(data).tolist()
         except ValueError:
-            raise GameError(f"returns are for finished games; this one is not over:\n{state}") from None
+            raise GameError(f"returns exist only for finished games, and this one is not over:\n{state}") from None
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32, seen by the player to move; of shape `observation`."""
+        """The state as float32 of shape `observation`, as the player to move sees it."""
         row = self.native.observe(self._check_own(state))
         parts: dict[str, FloatArray] = {}
         start = 0
@@ -69,7 +69,7 @@ class ByteGame(CoreGame):
         return self.native.sample_outcome(state.data, seed)
 
     def check_data(self, data: Any) -> None:
-        """Raise GameError if `data` cannot be a state's."""
+        """Raise GameError if `data` is not the data of a state."""
         if not isinstance(data, bytes) or len(data) != self.native.state_bytes:
             size = f"{len(data)}" if isinstance(data, bytes) else f"{data!r:.100}"
             raise GameError(

@@ -1,4 +1,4 @@
-"""What chance does between two moves of players."""
+"""Chance events between two moves of players."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from windrow.games.protocol import CHANCE
 
 
 def pass_chance(game: CoreGame, state: State, seed_of: Callable[[int], int]) -> tuple[State, list[int]]:
-    """Draw outcomes until chance is no longer to move: the state then, and the outcomes.
+    """Draw outcomes until chance is no longer to move; return the state then, and the outcomes.
 
     Args:
-        game: the rules.
-        state: where to begin; nothing is drawn if a player is to move there.
-        seed_of: 64 random bits for the n-th of them.
+        game: the game.
+        state: first state; nothing is drawn if a player is to move there.
+        seed_of: gives 64 random bits for the n-th draw.
     """
     outcomes: list[int] = []
     while game.chance != "none" and game.to_play(state) == CHANCE:

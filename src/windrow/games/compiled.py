@@ -14,30 +14,32 @@
 
     search = windrow.Search(Nim(sticks=15), evaluator)
 
-The methods are those of `windrow.games.Game`, but they fill in what they are given instead of making something new:
+The methods are those of `windrow.games.Game`, but they fill in their arguments instead of creating new objects:
 
-    initial_state(state)              fills in the first state; it is all zeros before
+    initial_state(state)              fills in the first state, which is all zeros before
     to_play(state)                    returns the player to move, CHANCE or TERMINAL
-    legal_actions(state, actions)     writes them, ascending, and returns how many; asked only if a player is to move
-    apply(state, move)                changes the state; `move` is an action, or an outcome of chance
+    legal_actions(state, actions)     writes them in ascending order and returns their number; called only for a player
+    apply(state, move)                changes the state; `move` is an action or a chance outcome
     returns(state, values)            writes one value in [-1, 1] per player; they are zeros before
-    observe(state, observation)       writes float32; zeros before. Of named parts it gets one array each:
+    observe(state, observation)       writes float32 (zeros before); with named parts it gets one array for each:
                                       observe(state, board, flat) for {"board": (2, 6, 7), "flat": (9,)}
 
-And, where a game needs them:
+A game may also need:
 
-    chance_outcomes(state, outcomes, probabilities)    writes them and returns how many, at most `max_outcomes`
-    sample_outcome(state, seed)       instead, if they cannot be listed: returns one; `seed` is from 0 to 2^63 - 1
-    can_happen(state, outcome)        whether chance may do that, if that is quicker to tell than to list all
-    hash(state)                       returns what tells positions apart: an integer, or a tuple of integers and arrays.
-                                      Without it all bytes of the state do: equal positions must have equal bytes
+    chance_outcomes(state, outcomes, probabilities)    writes them and returns their number, at most `max_outcomes`
+    sample_outcome(state, seed)       draws one, if they cannot be listed; `seed` is from 0 to 2^63 - 1
+    can_happen(state, outcome)        whether the outcome is possible, if that is faster than listing all of them
+    hash(state)                       identifies a position: an integer, or a tuple of integers and arrays. Without it,
+                                      all bytes of the state do, so equal positions must have equal bytes
 
-These are compiled, and so is what they call: other methods, and functions of the module. What they use of `self` is
-frozen when the game is made. Words of bits are best kept in np.int64: mixed with other integers, unsigned ones become
-floats in some versions of numba. `__init__`, `symmetries`, `render`, `action_name`, `parse_action`, `outcome_name`,
-`parse_outcome`, `to_text(state)` and `parse(state, text)` stay plain Python; `render` and `to_text` are given a
-`np.record`, and `parse` one of zeros to fill in. The facts `num_players`, `num_actions`,
-`observation`, `max_legal_actions`, `max_outcomes`, `zero_sum` and `name` are those of any game.
+These methods are compiled, and so is what they call: other methods, and functions of the module. The attributes of
+`self` that they use are frozen when the game is created. Keep bit masks in np.int64: some versions of numba turn
+unsigned integers into floats when they are mixed with other integers.
+
+The following methods stay plain Python: `__init__`, `symmetries`, `render`, `action_name`, `parse_action`,
+    `outcome_name`, `parse_outcome`, `to_text(state)` and `parse(state, text)`. `render` and `to_text` get a
+    `np.record`, and `parse` gets one of zeros to fill in. The attributes `num_players`, `num_actions`, `observation`,
+    `max_legal_actions`, `max_outcomes`, `zero_sum` and `name` are those of any game.
 """
 
 from __future__ import annotations
@@ -62,13 +64,13 @@ from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
 from windrow.spelling import explain_unknown
 
 _MANY_OUTCOMES = 2048
-"""Outcomes that are looked through for a name."""
+"""Maximum number of outcomes searched for a name."""
 
 
 class CompiledGame(ByteGame):
-    """A game of a compiled class; `compile_game` makes subclasses of this one, whose options are the class's own.
+    """A game of a compiled class. `compile_game` makes subclasses of it, whose options are those of the class.
 
-    A value: equal classes and options make equal games, which may be pickled and used as keys.
+    Games are values: equal classes and options make equal games, which can be pickled and used as keys.
 
     rules: the plain Python object behind it, with everything its `__init__` made.
     is_from_cache: whether its compiled code was found on disk.
@@ -124,7 +126,7 @@ class CompiledGame(ByteGame):
         return self._replay.record(self._check_own(state))
 
     def explain_fault(self, moves: Sequence[int], root: State) -> str | None:
-        """Why the game failed after `moves` from `root`: they are played in plain Python. None if nothing fails."""
+        """Find out why the game failed after `moves` from `root`, by playing in Python; None if nothing fails."""
         return self._replay.explain(self._check_own(root), moves)
 
     # --- Rules: those of the core, with the exception of a method that failed -------------------------------------
@@ -150,7 +152,7 @@ class CompiledGame(ByteGame):
             return super().returns(state)
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32, seen by the player to move; of shape `observation`."""
+        """The state as float32 of shape `observation`, as the player to move sees it."""
         with self._in_words("observe", self._check_own(state)):
             return super().observe(state)
 
@@ -186,7 +188,7 @@ class CompiledGame(ByteGame):
     # --- Words: the class's own, or numbers and fields ------------------------------------------------------------
 
     def render(self, state: State) -> str:
-        """The class's own text, or its fields and who is to move."""
+        """The class's own text, or its fields and the player to move."""
         record = self.record(state)
         if hasattr(self.rules, "render"):
             return str(self.rules.render(record))
@@ -200,7 +202,7 @@ class CompiledGame(ByteGame):
         try:
             self.rules.parse(record, text)
         except ValueError as error:  # how a class says what is wrong with the text
-            raise GameError(f"{text!r:.500} is no position of {self!r}: {error}") from error
+            raise GameError(f"{text!r:.500} is not a position of {self!r}: {error}") from error
         except Exception as error:
             raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
         return State(self, record.tobytes())
@@ -209,7 +211,7 @@ class CompiledGame(ByteGame):
         return str(self.rules.to_text(self.record(state)))
 
     def outcome_name(self, outcome: int) -> str:
-        """The name people use for an outcome of chance; its number if the class has none."""
+        """The name that people use for a chance outcome; its number if the class has no names."""
         return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
 
     def _status(self, state: State) -> str:
@@ -258,26 +260,26 @@ def compile_game(*, boundscheck: bool = False, cache: bool = True) -> Callable[[
 def compile_game(
     rules: type | None = None, /, *, boundscheck: bool = False, cache: bool = True
 ) -> type[CompiledGame] | Callable[[type], type[CompiledGame]]:
-    """Make a class whose methods fill in NumPy records a game that the core plays without Python.
+    """Turn a class whose methods fill in NumPy records into a game that the core plays without Python.
 
-    The class is compiled when a game is made of it, once for each set of options; the code is kept in the user's cache
-    folder (in NUMBA_CACHE_DIR, if that is set) and found there by the next process.
+    The class is compiled when a game is created, once for each set of options. The code is kept in the user's cache
+    folder (in NUMBA_CACHE_DIR, if that is set), where the next process finds it.
 
     Args:
         rules: the class; `windrow.games.compiled` (in the reference under windrow.games) says what it needs.
-        boundscheck: raise IndexError for an index outside an array, as Python does. Without it such an index reads or
-            destroys other memory. Slower; for the time while a game is written.
+        boundscheck: raise IndexError for an index outside an array, as Python does. Without it, such an index reads or
+            destroys other memory. It is slower; use it while you write a game.
         cache: whether to keep compiled code on disk.
 
     Raises:
-        GameError: the class is no game; when a game is made of it: a method cannot be compiled. The message names the
-            method and the line.
-        MissingExtraError: numba is not installed; when a game is made.
+        GameError: the class is not a game, or (when a game is created) a method cannot be compiled. The message names
+            the method and the line.
+        MissingExtraError: numba is not installed (raised when a game is created).
     """
 
     def make(rules: type) -> type[CompiledGame]:
         if not isinstance(cast("object", rules), type):
-            raise GameError(f"compile_game is for classes, not for {rules!r:.100}")
+            raise GameError(f"compile_game takes a class, not {rules!r:.100}")
         check_class(rules)
         body = {
             "__module__": rules.__module__,

@@ -1,8 +1,8 @@
-"""A game as the rest of windrow uses it: the protocol, the core's view of it, and words.
+"""A game as windrow uses it internally: rules, names and the core's view of it.
 
-`CoreGame` is what searches, matches and training are written for. Built-in and compiled games have states of bytes
-(`ByteGame`); a game written as a Python class is wrapped by `windrow.games.python_game.PythonGame`. Either way a
-position is a `State`: a value that knows its game.
+Searches, matches and training are written for `CoreGame`. Built-in and compiled games have states of bytes
+(`ByteGame`); a game written as a Python class is wrapped by `windrow.games.python_game.PythonGame`. In either case a
+position is a `State`, a value that knows its game.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from windrow.errors import GameError, IllegalMoveError
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape, Symmetry
 
 Rows: TypeAlias = npt.NDArray[Any]
-"""Many states: uint8 [n, state_bytes], or the objects of a game in Python, [n]."""
+"""Several states: uint8 [n, state_bytes], or [n] objects of a game in Python."""
 
 # What a reader would take for one move: letters with a number, a number, or any other character.
 _WORD = re.compile(r"[^\W\d]+\d*|\d+|.")
 _MANY_NAMES = 2048
-"""Games with more actions than this name them one by one when asked."""
+"""Number of actions above which names are made only on demand."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class State:
-    """A position of a game; a value: equal positions of equal games are equal and hash alike.
+    """A position of a game. Equal positions of equal games are equal and have equal hashes.
 
-    game: the game it belongs to.
-    data: the bytes the core works on; of a game in Python, the object it calls a state.
+    game: the game of the position.
+    data: the bytes that the core works on; for a game in Python, the object that it uses as a state.
     """
 
     game: CoreGame
@@ -48,7 +48,7 @@ class State:
 
     @property
     def board(self) -> Any:
-        """What is on the board of a built-in game, an array or a small dataclass; GameError for other games."""
+        """The board of a built-in game, as an array or a small dataclass; GameError for other games."""
         return self.game.board(self)
 
     def to_text(self) -> str:
@@ -59,7 +59,7 @@ class State:
         return self.game.render(self)
 
     def _repr_html_(self) -> str:
-        """The board, where a notebook shows the state."""
+        """The board as HTML, for notebooks."""
         return f"<pre>{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
@@ -68,14 +68,13 @@ class State:
 
 
 class CoreGame(ABC):
-    """A game with its rules, its words and its place in the core.
+    """A game with its rules, its names and its object in the core.
 
-    name: what it is called; `make_game(name, **options)` makes it again.
-    options: the options in force, defaults included.
-    native: the game as the core knows it.
-    num_values: 1 if one value says it all (one player, or two of whom one loses what the other wins), else one value
-        per player.
-    chance: "none", "listed" (`chance_outcomes` tells what may happen) or "sampled" (there is too much to list).
+    name: name of the game; `make_game(name, **options)` creates it again.
+    options: all options, including defaults.
+    native: the game's object in the core.
+    num_values: 1 if one value is enough (one player, or two whose results sum to zero), otherwise one value per player.
+    chance: "none", "listed" (`chance_outcomes` lists all outcomes) or "sampled" (there are too many to list).
     points: points that a return of 1 stands for, in a game that counts points; otherwise None.
     has_notation: whether positions can be written and read as text, with `State.to_text` and `parse`.
     """
@@ -87,7 +86,7 @@ class CoreGame(ABC):
     native: _core.NativeGame
 
     def _adopt(self, native: _core.NativeGame) -> None:
-        """Take over the facts of the core's view."""
+        """Copy the facts from the core's object."""
         self.native = native
         self.num_players = native.num_players
         self.num_actions = native.num_actions
@@ -125,36 +124,36 @@ class CoreGame(ABC):
 
     @abstractmethod
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32, seen by the player to move; of shape `observation`."""
+        """The state as float32 of shape `observation`, as the player to move sees it."""
 
     @abstractmethod
     def _apply(self, state: State, move: int) -> State:
-        """The state after a move that is known to be possible; of drawn chance, ValueError if it is not."""
+        """The state after a possible move; ValueError if a drawn outcome is not possible."""
 
     @abstractmethod
     def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """The outcomes of a game that lists them, where chance is to move."""
+        """The outcomes, where chance is to move, in a game that lists them."""
 
     @abstractmethod
     def _sample_outcome(self, state: State, seed: int) -> int:
-        """An outcome drawn by a game that cannot list them."""
+        """Draw an outcome, in a game that cannot list them."""
 
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """What may happen where chance is to move, ascending, and how likely it is.
+        """The possible outcomes with their probabilities, ascending, where chance is to move.
 
         Raises:
             GameError: chance is not to move, or the game has too many outcomes to list (`chance == "sampled"`).
         """
         self._check_chance(state)
         if self.chance == "sampled":
-            raise GameError(f"{self!r} has too many outcomes of chance to list: sample_outcome draws one.")
+            raise GameError(f"{self!r} has too many chance outcomes to list: draw one with sample_outcome.")
         return self._chance_outcomes(state)
 
     def apply(self, state: State, action: int) -> State:
-        """The state after `action`, or after an outcome of chance.
+        """The state after `action`, or after a chance outcome.
 
         Raises:
-            IllegalMoveError: that is not possible here, or the game is over.
+            IllegalMoveError: the move is not possible here, or the game is over.
         """
         self._check_own(state)
         kind = "outcome" if self._is_chance(state) else "action"
@@ -162,19 +161,19 @@ class CoreGame(ABC):
             move = index(action)
         except TypeError:
             raise self._illegal(
-                f"{kind} {action!r:.100}", "is not an integer: parse_action reads names", state
+                f"{kind} {action!r:.100}", "is not an integer (parse_action reads names)", state
             ) from None
         return self._play(state, move, f"{kind} {action}")
 
     def sample_outcome(self, state: State, seed: int) -> int:
-        """What chance does here, drawn by its probabilities; a pure function of the state and `seed` (0 to 2^64 - 1).
+        """Draw a chance outcome by its probability, as a pure function of the state and `seed` (0 to 2^64 - 1).
 
         Raises:
-            GameError: chance is not to move, or the seed is something else.
+            GameError: chance is not to move, or the seed is out of range.
         """
         self._check_chance(state)
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GameError(f"the seed of an outcome is an integer from 0 to 2^64 - 1, not {seed!r:.100}.")
+            raise GameError(f"the seed must be an integer from 0 to 2^64 - 1, not {seed!r:.100}.")
         if self.chance == "sampled":
             return self._sample_outcome(state, int(seed))
         left = _mixed(int(seed)) / 2**64
@@ -189,7 +188,7 @@ class CoreGame(ABC):
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """Sizes and a few random games: equal for equal rules, whatever they are written in."""
+        """Sizes and a few random games. Equal rules give equal facts, whatever language they are written in."""
         from windrow.games.identity import describe_rules
 
         return describe_rules(self)
@@ -206,7 +205,7 @@ class CoreGame(ABC):
 
     @abstractmethod
     def check_data(self, data: Any) -> None:
-        """Raise GameError if `data` cannot be a state's."""
+        """Raise GameError if `data` is not the data of a state."""
 
     @abstractmethod
     def rows_of(self, states: Sequence[State]) -> Rows:
@@ -245,40 +244,40 @@ class CoreGame(ABC):
         """[n, A] which actions are legal."""
 
     def pack_start(self, moves: Sequence[int]) -> bytes:
-        """Bytes from which `unpack_start` finds the state again to which `moves` lead from the beginning."""
+        """Pack `moves` so that `unpack_start` finds the state after them."""
         return np.array(moves, "<i8").tobytes()
 
     def unpack_start(self, data: bytes) -> State:
-        """The state that `pack_start` packed; ValueError if these are not its bytes."""
+        """The state that `pack_start` packed; ValueError if the bytes are not from it."""
         return self.state_of(self.play_many(self.initial_state(), np.frombuffer(data, "<i8").astype(np.int64))[-1])
 
     # --- Words ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def render(self, state: State) -> str:
-        """The position as text; the last line says who is to move, or how the game ended."""
+        """The position as text; the last line says who is to move or how the game ended."""
 
     @abstractmethod
     def _parse(self, text: str) -> State:
-        """The position that `text` describes, in a game that has a notation."""
+        """Read a position, in a game that has a notation."""
 
     @abstractmethod
     def _to_text(self, state: State) -> str:
-        """The position in the notation of a game that has one."""
+        """Write a position in the notation of a game that has one."""
 
     def parse(self, text: str) -> State:
-        """The position that `text` describes, in the notation of docs/games.md or of the game's own class.
+        """Read a position in the notation of docs/games.md, or of the game's own class.
 
         Raises:
             GameError: the text is malformed, the position is impossible, or the game has no notation for positions.
         """
         self._check_notation()
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GameError(f"a position of {self!r} is read from a string, not from {text!r:.100}.")
+            raise GameError(f"parse takes a string, not {text!r:.100}.")
         return self._parse(text)
 
     def to_text(self, state: State) -> str:
-        """The same as `state.to_text()`."""
+        """The position as text, as `state.to_text()` gives it."""
         self._check_own(state)
         self._check_notation()
         return self._to_text(state)
@@ -286,20 +285,20 @@ class CoreGame(ABC):
     def _check_notation(self) -> None:
         if not self.has_notation:
             raise GameError(
-                f"{self!r} has no notation for positions: give the moves that lead there (state_from_moves). A class "
-                "of your own has one if it defines parse and to_text (docs/your-own-game.md)."
+                f"{self!r} has no notation for positions: give the moves that lead there (state_from_moves). Your own "
+                "class has a notation if it defines parse and to_text (docs/your-own-game.md)."
             )
 
     def board(self, state: State) -> Any:
-        """The same as `state.board`."""
+        """The board of the position, as `state.board` gives it."""
         self._check_own(state)
         raise GameError(
-            f"only built-in games describe their boards; a state of {self!r} is what its rules made: state.data, or "
+            f"only built-in games have a board. The state that the rules of {self!r} made is state.data, or "
             "game.record(state) for a compiled class."
         )
 
     def scores(self, state: State) -> list[float] | None:
-        """What each player has scored, in a game with scores besides its returns; otherwise None."""
+        """The scores of the players, in a game that has scores besides its returns; otherwise None."""
         self._check_own(state)
         return None
 
@@ -308,49 +307,50 @@ class CoreGame(ABC):
 
     @abstractmethod
     def _read_action(self, text: str) -> tuple[int, int]:
-        """The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none."""
+        """The action named at the front of `text` and the length of its name; (-1, 0) if there is none."""
 
     @abstractmethod
     def _read_outcome(self, text: str) -> tuple[int, int]:
-        """The same for outcomes of chance."""
+        """The chance outcome named at the front of `text` and the length of its name; (-1, 0) if there is none."""
 
     @abstractmethod
     def outcome_name(self, outcome: int) -> str:
-        """The name people use for an outcome of chance."""
+        """The name that people use for a chance outcome."""
 
     def action_name(self, action: int) -> str:
-        """The name people use for `action`."""
+        """The name that people use for `action`."""
         if not 0 <= action < self.num_actions:
             raise IllegalMoveError(f"action {action} does not exist; {self!r} has actions 0 to {self.num_actions - 1}.")
         return self._action_name(action)
 
     def move_name(self, state: State, move: int) -> str:
-        """The name of a move in `state`: an action's, or an outcome's where chance is to move."""
+        """The name of a move in `state`: of an action, or of an outcome where chance is to move."""
         return self.outcome_name(move) if self._is_chance(state) else self.action_name(move)
 
     def parse_action(self, text: str) -> int:
-        """The action called `text`."""
+        """The action with the name `text`."""
         action = self._parse_word(text, is_chance=False)
         if action is None:
             raise IllegalMoveError(f"{text!r} is not the name of a move; {self._example_names()}.")
         return action
 
     def parse_outcome(self, text: str) -> int:
-        """The outcome of chance called `text`."""
+        """The chance outcome with the name `text`."""
         outcome = self._parse_word(text, is_chance=True)
         if outcome is None:
-            raise IllegalMoveError(f"{text!r} is not the name of an outcome of chance in {self!r}.")
+            raise IllegalMoveError(f"{text!r} is not the name of a chance outcome in {self!r}.")
         return outcome
 
     def state_from_moves(self, moves: str | Iterable[str | int]) -> State:
         """The position after `moves`, played from the beginning.
 
         Args:
-            moves: a string of move names, with or without spaces and commas between them ("4453", "d3c5", "h8, i9"),
-                or move names and actions one by one. Where chance is to move, its outcome stands among them.
+            moves: a string of move names, with or without spaces and commas between them ("4453", "d3c5", "h8, i9"), or
+                a sequence of move names and actions. Chance outcomes are written among the moves.
 
         Raises:
-            IllegalMoveError: it says which move, where it stands, what is wrong with it and what is legal instead.
+            IllegalMoveError: a move is wrong. The message names the move, its place, what is wrong, and the legal
+                moves.
         """
         if isinstance(moves, str):
             return self._play_text(moves)[1]
@@ -362,11 +362,11 @@ class CoreGame(ABC):
         return state
 
     def moves_from_text(self, text: str, start: State | None = None) -> list[int]:
-        """The moves that a string of names means, played from `start`; the way back from `moves_to_text`.
+        """Read moves from a string of names, played from `start`; the reverse of `moves_to_text`.
 
         Args:
-            text: as in `state_from_moves`.
-            start: where the first of them is played; if None the beginning of the game.
+            text: move names, as in `state_from_moves`.
+            start: state before the first move; None for the beginning of the game.
 
         Raises:
             IllegalMoveError: as in `state_from_moves`.
@@ -374,7 +374,7 @@ class CoreGame(ABC):
         return self._play_text(text, start)[0]
 
     def _play_text(self, text: str, start: State | None = None) -> tuple[list[int], State]:
-        """The moves that a string means, and the position after them."""
+        """The moves in a string, and the position after them."""
         state, moves = self.initial_state() if start is None else start, list[int]()
         position = _skip_separators(text, 0)
         while position < len(text):
@@ -388,12 +388,12 @@ class CoreGame(ABC):
         return moves, state
 
     def moves_to_text(self, moves: Iterable[int], start: State | None = None) -> str:
-        """The names of `moves` in a row, as `state_from_moves` reads them.
+        """Write `moves` as a string of names that `state_from_moves` reads.
 
         Args:
             moves: actions, and outcomes where chance is to move.
-            start: where the first of them is played; needed only to tell outcomes from actions, and if None the
-                beginning of the game.
+            start: state before the first move, needed only to tell outcomes from actions; None for the beginning of the
+                game.
         """
         if self.chance == "none":
             return self._separator.join(self.action_name(move) for move in moves)
@@ -426,7 +426,7 @@ class CoreGame(ABC):
         """The data of a state of this game."""
         if not isinstance(state, State):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GameError(
-                f"a state of {self!r} is needed, not {state!r:.100}: initial_state, apply and state_from_moves give it."
+                f"{state!r:.100} is not a state of {self!r}: use a state from initial_state, apply or state_from_moves."
             )
         if state.game is not self and state.game != self:
             raise GameError(f"a state of {state.game!r} was given to {self!r}: use the game that made it.")
@@ -434,7 +434,7 @@ class CoreGame(ABC):
 
     def _play_named(self, state: State, move: int | None, label: str) -> State:
         if move is None:
-            what = "an outcome of chance" if self._is_chance(state) else f"a move; {self._example_names()}"
+            what = "a chance outcome" if self._is_chance(state) else f"a move; {self._example_names()}"
             raise self._illegal(label, f"is not the name of {what}", state)
         return self._play(state, move, label)
 
@@ -473,7 +473,7 @@ class CoreGame(ABC):
         return move if 0 < consumed == len(word) else None
 
     def _word_at(self, text: str, position: int) -> str:
-        """What a reader would take for one move, where there is none."""
+        """The part of the text that a reader would take for one move, where there is none."""
         has_short_names = all(len(name) == 1 for name in self._names())
         match = None if has_short_names else _WORD.match(text, position)
         return match[0] if match else text[position]

@@ -30,9 +30,10 @@ _POINTS = {("backgammon", "points"): 3.0, ("azul", "margin"): 50.0}
 
 
 class NativeGame(ByteGame):
-    """A built-in game, `NativeGame("gomoku", size=9)`; `make_game` does the same and knows all games.
+    """A built-in game, such as `NativeGame("gomoku", size=9)`. `make_game` creates all kinds of games.
 
-    Fulfils `Game`, `Symmetric`, `Hashed` and `Readable`. A value: equal names and options make equal games, which may
+    It fulfils `Game`, `Symmetric`, `Hashed` and `Readable`. Games are values: equal names and options make equal games,
+    which can
     be pickled and used as keys.
     """
 
@@ -84,16 +85,16 @@ class NativeGame(ByteGame):
         return self.native.render(self._check_own(state))
 
     def outcome_name(self, outcome: int) -> str:
-        """The name people use for an outcome of chance."""
+        """The name that people use for a chance outcome."""
         return self.native.outcome_name(outcome)
 
     def board(self, state: State) -> Any:
-        """What is on the board, in the form that docs/games.md gives for the game."""
+        """The board, in the form that docs/games.md gives for the game."""
         self._check_own(state)
         return self._notation.board(state)
 
     def scores(self, state: State) -> list[float] | None:
-        """What each player has scored, in azul; otherwise None, also in backgammon, whose returns are its points."""
+        """The scores of the players, in azul; otherwise None, also in backgammon, whose returns are its points."""
         board = self.board(state)
         return [float(player.score) for player in board.players] if isinstance(board, AzulBoard) else None
 

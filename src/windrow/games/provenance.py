@@ -35,19 +35,20 @@ def game_from_file(name: object, options: object, expected: CoreGame | None = No
         GameError: the file names no game, one that the user has to name, or one with other rules than `expected`.
     """
     if not isinstance(name, str) or not isinstance(options, Mapping):
-        raise GameError("it does not name the game that it was trained for")
+        raise GameError("it does not name the game it was trained for")
     given = cast("Mapping[Any, Any]", options)
     if name in GAMES:
         try:
             made = make_game(name, **given)
         except (WindrowError, TypeError) as error:
-            raise GameError(f"it was trained for {spell_target(name, given)}, which cannot be made: {error}") from error
+            trained = spell_target(name, given)
+            raise GameError(f"it was trained for {trained}, which cannot be created: {error}") from error
         if expected is None or made == expected:
             return made
         name, given, rules = made.name, made.options, made.facts
     elif expected is None:
         raise GameError(
-            f"it was trained for {spell_target(name, given)}, which does not come with windrow. windrow imports no "
+            f"it was trained for {spell_target(name, given)}, which is not a built-in game. windrow imports no "
             "code that a file names, so name the game yourself: GAME or --game GAME in a command, game=make_game(GAME) "
             "in Python"
         )
@@ -58,7 +59,7 @@ def game_from_file(name: object, options: object, expected: CoreGame | None = No
         trained = f"it was trained for {spell_target(name, given)}, not for {expected!r}"
         raise GameError(f"{trained}{difference}. Name that game, or train one")
     warnings.warn(
-        f"the rules of {expected!r} have changed since this was trained{difference}. It plays by the new rules",
+        f"the rules of {expected!r} have changed since this was trained{difference}. It will play by the new rules",
         RuntimeWarning,
         stacklevel=3,
     )
@@ -77,7 +78,7 @@ def _explain(name: str, options: Mapping[Any, Any], game: CoreGame, rules: objec
     if place_of(name) == place_of(game.name):  # an option can matter later than random play sees
         return ": its options are different"
     if game.chance == "sampled":
-        return ": chance cannot be listed, so that only a game of the same name is known to be the same"
+        return ": its chance outcomes cannot be listed, so only a game with the same name is known to be the same"
     return None
 
 

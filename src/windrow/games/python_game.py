@@ -1,4 +1,4 @@
-"""A game written as a plain Python class, as the rest of windrow uses it.
+"""A game written as a plain Python class, wrapped for the rest of windrow.
 
     class Nim:
         num_players, num_actions, observation = 2, 3, (21,)
@@ -33,10 +33,10 @@ _MAX_OUTCOMES = 1024
 
 
 def as_core_game(game: object) -> CoreGame:
-    """The game itself if windrow made it, else the class's object wrapped.
+    """Return a game of windrow's unchanged, and wrap an object of your own class.
 
     Raises:
-        GameError: it is not a game; the message says what is missing.
+        GameError: the object is not a game; the message says what is missing.
     """
     return game if isinstance(game, CoreGame) else PythonGame(game)
 
@@ -46,23 +46,23 @@ class PythonGame(CoreGame):
 
     Args:
         rules: the object.
-        name: what `make_game` made it of; None: the class's name.
-        options: what `make_game` gave it.
+        name: name under which `make_game` created it; None: the class's name.
+        options: options that `make_game` was given.
     """
 
     def __init__(
         self, rules: object, *, name: str | None = None, options: Mapping[str, int | str] | None = None
     ) -> None:
         if isinstance(rules, type):
-            raise GameError(f"a game is needed, not a class: write {rules.__name__}()")
+            raise GameError(f"a game must be an object, not a class: write {rules.__name__}()")
         if isinstance(rules, str):
-            raise GameError(f"a game is needed, not its name: write windrow.make_game({rules!r})")
+            raise GameError(f"a game must be an object, not a name: write windrow.make_game({rules!r})")
         missing = [method for method in _METHODS if not callable(getattr(rules, method, None))]
         missing += [fact for fact in ("num_actions", "num_players", "observation") if not hasattr(rules, fact)]
         if missing:
             raise GameError(
                 f"{label_of(rules)} is not a game: it has no {', '.join(missing)}. docs/your-own-game.md shows what a "
-                "game needs; windrow.make_game makes those that come with windrow"
+                "game needs; windrow.make_game creates the built-in games"
             )
         self.rules: Any = rules
         self.name = name or str(getattr(rules, "name", type(rules).__name__))
@@ -75,7 +75,7 @@ class PythonGame(CoreGame):
         self.num_values = 1 if is_zero_sum or self.num_players == 1 else self.num_players
         lists, samples = (callable(getattr(rules, method, None)) for method in ("chance_outcomes", "sample_outcome"))
         if lists and samples:
-            raise GameError(f"{self.name} has chance_outcomes and sample_outcome: one of them is enough")
+            raise GameError(f"{self.name} has both chance_outcomes and sample_outcome: keep only one of them")
         self.chance = "listed" if lists else "sampled" if samples else "none"
         self.has_hash = callable(getattr(rules, "hash", None))
         self.observation_parts = _parts(self.name, rules)
@@ -125,11 +125,11 @@ class PythonGame(CoreGame):
         """One value in [-1, 1] per player, for a finished game."""
         data = self._check_own(state)
         if self._ask("to_play", data, to=index) != TERMINAL:
-            raise GameError(f"returns are for finished games; this one is not over:\n{state}")
+            raise GameError(f"returns exist only for finished games, and this one is not over:\n{state}")
         return self._ask("returns", data, to=lambda values: [float(value) for value in values])
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32, seen by the player to move; of shape `observation`."""
+        """The state as float32 of shape `observation`, as the player to move sees it."""
         row = self._ask("observe", self._check_own(state), to=self.flatten)
         parts: dict[str, FloatArray] = {}
         start = 0
@@ -142,7 +142,7 @@ class PythonGame(CoreGame):
         return self._ask("chance_outcomes", state.data, to=_pairs)
 
     def hash(self, state: State) -> int:
-        """128 bits; of the class's own `hash`, or of what is shown and what is legal."""
+        """128 bits, from the class's own `hash`, or from the observation and the legal actions."""
         data = self._check_own(state)
         if self.has_hash:
             return self._ask("hash", data, to=index) % 2**128
@@ -171,8 +171,8 @@ class PythonGame(CoreGame):
             return
         if after != before:
             raise GameError(
-                f"{self!r}.apply changes the state that it is given: let it return a new one (copy, then change the "
-                "copy), because a search comes back to every state"
+                f"{self!r}.apply changes the state that it is given. It must return a new state (copy, then change the "
+                "copy), because a search returns to every state"
             )
 
     def _seen(self, state: State) -> tuple[int, list[int], bytes]:
@@ -193,7 +193,7 @@ class PythonGame(CoreGame):
         return self._ask("sample_outcome", state.data, seed, to=index)
 
     def _ask(self, method: str, *arguments: Any, to: Callable[[Any], Any] | None = None) -> Any:
-        """What a method of the class answers, as `to` makes it; GameError, its cause the exception, if that fails."""
+        """Call a method of the class and convert its answer; an exception becomes the cause of a GameError."""
         try:
             answer = getattr(self.rules, method)(*arguments)
             return answer if to is None else to(answer)
@@ -205,7 +205,7 @@ class PythonGame(CoreGame):
     def check_data(self, data: Any) -> None:
         """Any object may be a state; None is what a method without a return gives."""
         if data is None:
-            raise GameError(f"a state of {self.name} is None: does apply or initial_state forget to return it?")
+            raise GameError(f"a state of {self.name} is None: check that apply and initial_state return the state")
 
     def rows_of(self, states: Sequence[State]) -> Rows:
         """[n] states as rows."""
@@ -265,7 +265,7 @@ class PythonGame(CoreGame):
     # --- Words ------------------------------------------------------------------------------------------------
 
     def render(self, state: State) -> str:
-        """The class's own text, or what Python prints of its state."""
+        """The class's own text, or Python's representation of its state."""
         data = self._check_own(state)
         return str(self.rules.render(data)) if hasattr(self.rules, "render") else str(data)
 
@@ -273,18 +273,18 @@ class PythonGame(CoreGame):
         try:
             data = self.rules.parse(text)
         except ValueError as error:  # how a class says what is wrong with the text
-            raise GameError(f"{text!r:.500} is no position of {self!r}: {error}") from error
+            raise GameError(f"{text!r:.500} is not a position of {self!r}: {error}") from error
         except Exception as error:
             raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
         if data is None:
-            raise GameError(f"{self!r}.parse gave None for {text!r:.500}: is a return missing?")
+            raise GameError(f"{self!r}.parse returned None for {text!r:.500}: check that it returns the state")
         return State(self, data)
 
     def _to_text(self, state: State) -> str:
         return self._ask("to_text", state.data, to=str)
 
     def outcome_name(self, outcome: int) -> str:
-        """The name people use for an outcome of chance; its number if the class has none."""
+        """The name that people use for a chance outcome; its number if the class has no names."""
         return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
 
     def _action_name(self, action: int) -> str:
@@ -364,7 +364,7 @@ def _pairs(answer: Any) -> list[tuple[int, float]]:
 
 
 class Flattener:
-    """What `observe` returned as one row; ValueError says what is wrong with it.
+    """Turns the result of `observe` into one row; a ValueError says what is wrong with it.
 
     Not a method of the game: the core holds it, and a game that its own core held would never be freed.
     """

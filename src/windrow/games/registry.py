@@ -33,21 +33,21 @@ FAMILIES: dict[str, str] = {
 
 
 def game_names() -> tuple[str, ...]:
-    """The names of the games that come with windrow, in alphabetical order."""
+    """Names of the built-in games, in alphabetical order."""
     return tuple(sorted(GAMES))
 
 
 def make_game(name: str, **options: Any) -> CoreGame:
-    """Make a game.
+    """Create a game.
 
-        make_game("connect4", rows=5)               comes with windrow
-        make_game("openspiel:hex(board_size=7)")    from OpenSpiel
-        make_game("pettingzoo:connect_four_v3")     from PettingZoo
-        make_game("nim.py:Nim", sticks=15)          your own class, in a file
-        make_game("package.games:Nim", sticks=15)   the same in a module
+        make_game("connect4", rows=5)               # a built-in game
+        make_game("openspiel:hex(board_size=7)")    # a game from OpenSpiel
+        make_game("pettingzoo:connect_four_v3")     # a game from PettingZoo
+        make_game("nim.py:Nim", sticks=15)          # your own class, in a file
+        make_game("package.games:Nim", sticks=15)   # your own class, in a module
 
     Raises:
-        GameError: there is no such game, or an option has a value the game cannot have.
+        GameError: there is no such game, or an option has an impossible value.
         UnknownKeyError: the game has no such option.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -56,7 +56,7 @@ def make_game(name: str, **options: Any) -> CoreGame:
         return _load(GAMES[name])(name, **options)
     if ":" not in name:
         if name.endswith(".py"):
-            raise GameError(f"{name!r} is a file: name the class in it too, such as {name}:Nim")
+            raise GameError(f"{name!r} is a file: also name the class in it, such as {name}:Nim")
         known = explain_unknown(name, game_names(), what="games")
         raise GameError(f"unknown game {name!r}. {known} A class of your own is named by its file, such as nim.py:Nim.")
     from windrow.games.targets import load_target, wrap
@@ -68,10 +68,10 @@ def make_game(name: str, **options: Any) -> CoreGame:
 
 
 def _explain_object(thing: object) -> str:
-    """What to do with something that is no name."""
+    """What to do with an object that is not a name."""
     if isinstance(thing, type):
-        return f"make_game takes a name, not a class: {thing.__name__}() is a game already, if it has what one needs"
-    return f"make_game takes a name, not {thing!r:.100}: if it is a game of your own class, use it as it is"
+        return f"make_game takes a name, not a class: use {thing.__name__}() directly as a game"
+    return f"make_game takes a name, not {thing!r:.100}: use a game of your own class directly"
 
 
 def _load(entry: str) -> Any:

@@ -1,4 +1,4 @@
-"""A user's own game, network or evaluator by where it is: `nim.py:Nim`, `package.games:Nim`."""
+"""A user's own game, network or evaluator by its place: `nim.py:Nim`, `package.games:Nim`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def find_target(target: str, options: Mapping[str, Any], *, member: str) -> Any:
         try:
             return found(**options)
         except TypeError as error:
-            raise GameError(f"{target} cannot be made with {dict(options)}: {error}") from error
+            raise GameError(f"{target} cannot be created with {dict(options)}: {error}") from error
     if options:
-        raise GameError(f"{target} is a game already: it takes no options, not {dict(options)}")
+        raise GameError(f"{target} is an object, not a class: it takes no options, so remove {dict(options)}")
     return found
 
 
@@ -71,15 +71,17 @@ def _import(place: str, target: str, what: str, error: type[WindrowError]) -> Mo
             if missing.name is None or not (place == missing.name or place.startswith(missing.name + ".")):
                 raise
             raise error(
-                f"there is no module {place!r} for {target!r}. A file is named with its ending, such as {place}.py:Name"
+                f"there is no module {place!r} for {target!r}. A file is named with its suffix, such as {place}.py:Name"
             ) from None
     path = Path(place).resolve()
     if not path.is_file():
-        raise error(f"there is no file {place} (looked for at {path}): name the file in which the {what} is")
+        raise error(f"there is no file {place} (looked for at {path}): name the file that holds the {what}")
     # By its own name, so that its objects can be pickled and found again by other processes.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = import_module(path.stem)
     if Path(getattr(module, "__file__", None) or "").resolve() != path:
-        raise error(f"{place} cannot be imported: there is another module {path.stem!r}. Give the file another name")
+        raise error(
+            f"{place} cannot be imported because another module is called {path.stem!r}. Give the file another name"
+        )
     return module

@@ -49,7 +49,7 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
         raise _illegal(game, state, text, names.values())
     if len(ends) > 1:
         ways = " or ".join(" ".join(map(game.action_name, actions)) for actions in ends.values())
-        raise IllegalMoveError(f"{text!r:.100} can be played in different ways: write {ways}.")
+        raise IllegalMoveError(f"{text!r:.100} is ambiguous: write {ways}.")
     return next(iter(ends.values()))
 
 

@@ -1,4 +1,4 @@
-"""All backends by name: what each needs, and whether this machine has it."""
+"""All backends by name, with their requirements."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Backend:
     is_quick: bool = True
 
     def missing(self) -> str | None:
-        """Why this machine cannot run it, and what to do about that; None if it can."""
+        """Why this machine cannot run it and what to do; None if it can."""
         absent = [package for package in self.packages if not is_installed(package)]
         if absent:
             return f"{' and '.join(absent)} not installed: {how_to_install(self.extra)}"
@@ -136,7 +136,7 @@ def find_backend(name: str, precision: str | None = None) -> Backend:
         if name == backend.family and other.precision == precision:
             return other
     has = " or ".join(other.precision for other in family) if name == backend.family else backend.precision
-    raise ConfigError(f"backend {name!r} computes in {has}, not in precision={precision!r}: leave out one of the two")
+    raise ConfigError(f"backend {name!r} computes in {has}, not in precision={precision!r}: remove one of the two")
 
 
 def check_precision(precision: str | None) -> None:
@@ -158,7 +158,7 @@ def select_backends(
     """
     check_precision(precision)
     if device not in (None, "cpu", "cuda"):
-        raise ConfigError(f'device cannot be {device!r}: "cpu", "cuda" or None for both')
+        raise ConfigError(f'device must be "cpu", "cuda", or None for both, not {device!r}')
     backends = [find_backend(name) for name in names] if names is not None else list(BACKENDS.values())
     return [
         backend
@@ -209,7 +209,7 @@ def _openvino_lacks_bf16() -> str | None:
 
 def _no_gpu() -> str | None:
     torch: Any = import_module("torch")
-    return None if torch.cuda.is_available() else "PyTorch finds no GPU: use a backend of the CPU"
+    return None if torch.cuda.is_available() else "PyTorch finds no GPU: use a CPU backend"
 
 
 def _lacks_provider(provider: str) -> Callable[[], str | None]:
@@ -217,7 +217,7 @@ def _lacks_provider(provider: str) -> Callable[[], str | None]:
         onnxruntime: Any = import_module("onnxruntime")
         if provider in onnxruntime.get_available_providers():
             return None
-        return f"this build of ONNX Runtime has no {provider}: install onnxruntime-gpu in its place"
+        return f"this build of ONNX Runtime has no {provider}: install onnxruntime-gpu instead"
 
     return probe
 

@@ -154,7 +154,7 @@ class _Field:
         if positions is None:
             if backend.precision == "f32":
                 return None
-            raise EvaluatorError("without positions its agreement with float32 is unknown: pass game=...")
+            raise EvaluatorError("its agreement with float32 cannot be measured without positions: pass game=...")
         if self._exact is None:
             self._exact = self._build(_standard(self._network))[1].evaluate(positions.observations)
         answer = self._build(backend)[1].evaluate(positions.observations)
@@ -171,7 +171,7 @@ class _Field:
             try:
                 agreement = self.agreement(backend)
                 if agreement is not None and not agreement.holds and backend.precision == "f32":
-                    raise EvaluatorError(f"its answers are wrong: {agreement}")
+                    raise EvaluatorError(f"its answers differ from float32: {agreement}")
                 calls[backend.name] = self._call(backend)
             except Exception as error:  # a backend that fails is one that is not chosen
                 measured.left_out[backend.name] = _reason(error)
@@ -202,7 +202,9 @@ class _Field:
         _, evaluator = self._build(backend)
         positions = self._network.held_out
         if positions is None:
-            raise EvaluatorError("there are no positions to measure on: pass game=..., or positions=...")
+            raise EvaluatorError(
+                "backends are measured on positions, and there are none: pass game=... or positions=..."
+            )
         observations = positions.repeat(self._batch)
         return lambda: evaluator.evaluate(observations)
 

@@ -36,7 +36,7 @@ def export_onnx(module: Any, inputs: tuple[Input, ...], *, label: str) -> bytes:
     if absent:
         raise MissingExtraError(f"exporting a module needs {' and '.join(absent)}: {how_to_install('onnx')}")
     if any(dim is None for part in inputs for dim in part.shape):  # only files leave dimensions open
-        raise EvaluatorError(f"{label} cannot be exported: the shape of its inputs is not known, pass game=...")
+        raise EvaluatorError(f"{label} cannot be exported because the shape of its inputs is not known: pass game=...")
     examples = {part.name: torch.zeros((_NUM_EXAMPLE_ROWS, *(dim or 1 for dim in part.shape))) for part in inputs}
     is_named = "" not in examples
     batch = {0: "batch"}
@@ -55,7 +55,7 @@ def export_onnx(module: Any, inputs: tuple[Input, ...], *, label: str) -> bytes:
             )
     except Exception as error:
         raise EvaluatorError(
-            f"{label} cannot be exported to ONNX ({_first_line(error)}): make it pass torch.export with a dynamic "
+            f"{label} cannot be exported to ONNX ({_first_line(error)}). Make it work with torch.export and a dynamic "
             'batch, or choose a backend that runs the module itself, such as "torch" or "torch-channels-last"'
         ) from error
     if len(program.model.graph.outputs) != len(OUTPUTS):

@@ -56,7 +56,7 @@ class OpenVinoRunner:
         self._order = [0] if self._names == [""] else [order[name] for name in self._names]
         self._calibration: Positions | None = network.calibration if precision == "int8" else None
         if precision == "int8" and self._calibration is None:
-            raise EvaluatorError("quantization needs positions to calibrate on: pass game=..., or positions=...")
+            raise EvaluatorError("quantization needs positions for calibration: pass game=... or positions=...")
         self._constants: dict[str, Any] = {}
         self._buffers: dict[str, FloatArray] = {}
         self._generation = self._compile()
@@ -139,7 +139,7 @@ class OpenVinoRunner:
             if lost:
                 raise EvaluatorError(
                     f"OpenVINO has folded the weights {', '.join(lost)}, so they cannot be updated: "
-                    'load the network anew, or choose backend="onnxruntime"'
+                    'load the network again, or choose backend="onnxruntime"'
                 )
             self._constants = {name: nodes[name] for name in names}
         return self._constants

@@ -143,19 +143,19 @@ def open_source(source: object, *, inputs: tuple[Input, ...] | None, trust_code:
         reader = READERS.get(path.suffix.lower())
         if reader is None:
             raise EvaluatorError(
-                f"{path} cannot be read: {', '.join(READERS)} files can. For a state dict, make the module, "
-                "load_state_dict into it, and load the module"
+                f"{path} cannot be read; windrow reads {', '.join(READERS)} files. For a state dict, create the "
+                "module, call its load_state_dict, and load the module"
             )
         if reader is _read_program and not trust_code:
             raise EvaluatorError(
-                f"{path} is a program of torch.export. Such a file holds pickles, and loading it runs whatever code is "
-                "in them. If you trust where it comes from: load(path, trust_code=True). An ONNX file of the same "
+                f"{path} is a torch.export program. Such a file holds pickles, and loading it runs whatever code is "
+                "in them. If you trust its source, write load(path, trust_code=True). An ONNX file of the same "
                 "network needs no trust"
             )
         return reader(path, inputs)
     raise EvaluatorError(
-        f"a network is a torch.nn.Module or the path of a file, not {type(source).__name__}: {source!r:.100}. "
-        "For functions there are windrow.evaluators.from_function and from_jax"
+        f"a network must be a torch.nn.Module or the path of a file, not {type(source).__name__}: {source!r:.100}. "
+        "For a function, use windrow.evaluators.from_function or from_jax"
     )
 
 
@@ -214,7 +214,7 @@ def game_inputs(observation: Shape | Mapping[str, Shape]) -> tuple[Input, ...]:
 
 def _read_module(module: Any, inputs: tuple[Input, ...] | None, label: str) -> Network:
     if inputs is None:
-        raise EvaluatorError(f"{label} does not say what it takes: pass game=..., or positions=... (observations)")
+        raise EvaluatorError(f"{label} does not declare its inputs: pass game=... or positions=... (observations)")
     try:
         snapshot = copy_module(module).to("cpu").float()
     except Exception as error:

@@ -17,7 +17,9 @@ def read_weights(weights: object) -> Weights:
     state = getattr(weights, "state_dict", None)
     found: object = state() if callable(state) else weights
     if not isinstance(found, Mapping):
-        raise EvaluatorError(f"weights are a module or a state dict, not {type(weights).__name__}: {weights!r:.100}")
+        raise EvaluatorError(
+            f"weights must be a module or a state dict, not {type(weights).__name__}: {weights!r:.100}"
+        )
     return {name: _array(value) for name, value in cast("Mapping[str, Any]", found).items()}
 
 
@@ -42,12 +44,12 @@ def check_weights(
     if missing or unknown:
         problems = [f"{what}: {_few(names)}" for what, names in (("missing", missing), ("unknown", unknown)) if names]
         raise EvaluatorError(
-            f"these are not the weights of {label} ({'; '.join(problems)}). They must come from the same architecture, "
+            f"these weights do not fit {label} ({'; '.join(problems)}). They must come from the same architecture, "
             "and an ONNX file must have been exported with optimize=False, so that its weights keep their names"
         )
     for name, shape in shapes.items():
         if weights[name].shape != shape:
-            raise EvaluatorError(f"weight {name} of {label} has shape {shape}, but {weights[name].shape} was given")
+            raise EvaluatorError(f"weight {name} of {label} has shape {shape}, not the given {weights[name].shape}")
     return {name: weights[name] for name in shapes}
 
 
