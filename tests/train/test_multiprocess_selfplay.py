@@ -217,7 +217,7 @@ def test_interrupts_at_random_moments_lose_no_game(num_interrupts: int) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError, match="in the memory of one process"):
+    with pytest.raises(ConfigError, match="works only within one process"):
         SelfPlay(make_game("connect4"), HashEvaluator(1), CONFIG, cache=PredictionCache(1 << 20))
     with pytest.raises(ConfigError, match="trees_per_root"):
         player(CONFIG.replace(trees_per_root=2))

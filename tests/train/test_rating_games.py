@@ -194,7 +194,7 @@ def test_errors_end_the_ratings_and_not_the_run(tmp_path: Path):
     rig = Rig(tmp_path)
     rig.iterate()
     (rig.path / "000001.safetensors").write_bytes(b"torn")
-    with pytest.warns(RuntimeWarning, match=r"goes on without ratings: .*000001\.safetensors is damaged"):
+    with pytest.warns(RuntimeWarning, match=r"continues without ratings: .*000001\.safetensors is damaged"):
         rig.iterate(seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

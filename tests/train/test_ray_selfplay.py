@@ -316,7 +316,7 @@ def test_an_interrupt_loses_nothing(make: Any) -> None:
 
 def test_what_cannot_be_is_refused(make: Any) -> None:
     game = make_game("tictactoe")
-    with pytest.raises(ConfigError, match="in the memory of one process"):
+    with pytest.raises(ConfigError, match="works only within one process"):
         SelfPlay(game, HashEvaluator(1), CONFIG, cache=PredictionCache(1 << 20))
     with pytest.raises(ConfigError, match="trees_per_root"):
         make(CONFIG.replace(trees_per_root=2))

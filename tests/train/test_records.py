@@ -175,7 +175,7 @@ def test_other_files_are_left_alone(tmp_path: Path):
     path = tmp_path / "notes.txt"
     path.write_text("not a log of games")
     for use in (GameLog.read, GameLog):
-        with pytest.raises(CheckpointError, match="not a log of games"):
+        with pytest.raises(CheckpointError, match="not a game log"):
             use(path)
     assert path.read_text() == "not a log of games"
 

@@ -231,7 +231,7 @@ def test_records_that_do_not_fit_are_refused_and_change_nothing():
             good.returns, (0, 0),
         ),
         "over 9 actions": random_record_of_other_width(good),
-        "a policy that is none": dataclasses.replace(good, policy=policy_of_full_column),
+        "a policy that is not a distribution": dataclasses.replace(good, policy=policy_of_full_column),
         "not numbers": dataclasses.replace(good, root_value=np.full_like(good.root_value, np.nan)),
     }  # fmt: skip
     replay = filled_replay(num_games=2)

@@ -237,7 +237,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path: P
     with (
         pytest.warns(RuntimeWarning, match="is left out"),
         pytest.raises(
-            CheckpointError, match=r"would start over: .*000001, .*000002\..*Restore one from a copy, or begin"
+            CheckpointError, match=r"would start over: .*000001, .*000002\..*Restore one from a backup, or start"
         ),
     ):
         TrainingRun.resume(folder, {"num_iterations": 3})

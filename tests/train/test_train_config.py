@@ -107,7 +107,7 @@ def test_an_engine_that_trains_in_a_way_of_its_own_has_its_own_shipped_configs(o
         ({"selfplay": {"num_slots": 0}}, r"in \[selfplay\]: num_slots must be from 1"),
         ({"selfplay": 3}, r"\[selfplay\] must be a table"),
         ({"network": {"channels": 1.5}}, r"in \[network\]: channels must be a whole number"),
-        ({"search": {"time_limit_s": 1.0}}, "training counts simulations"),
+        ({"search": {"time_limit_s": 1.0}}, "training needs a fixed number of simulations"),
         ({"deterministic": True, "time_limit_s": 5.0}, "cannot end by the clock"),
         ({"overlap": 1}, "overlap must be true or false"),
         ({"game": 3}, "game must be a name, not 3"),

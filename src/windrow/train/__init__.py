@@ -1,4 +1,4 @@
-"""Training: self-play, games to learn from, the learner, checkpoints, and runs of all that."""
+"""Training: self-play, the replay memory, the learner, checkpoints, and whole runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "Te
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs an optional package when it is first asked for."""
+    """Import a name that needs an optional package when it is first used."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

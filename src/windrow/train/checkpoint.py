@@ -1,13 +1,13 @@
-"""Checkpoints: folders of safetensors and JSON, written whole or not at all.
+"""Checkpoints: folders of safetensors and JSON files, written whole or not at all.
 
     RUN/checkpoints/000120/
-        model.safetensors      the weights; its header says which game, network, settings and version they belong to,
-                               so that this one file can be copied away and played with
-        training.safetensors   what the optimizer remembers
-        training.json          counters, settings, metrics, and the hashes of the other two
+        model.safetensors      the weights; the header names their game, network, settings and version,
+                               so that a copy of this one file is enough to play with
+        training.safetensors   the state of the optimizer
+        training.json          counters, settings, metrics, and the hashes of the other two files
 
-A checkpoint is written beside its place, flushed to the disk and renamed, so whatever stops the program leaves the
-ones before it as they are. Nothing in these files is executed when they are loaded.
+A checkpoint is written beside its place, flushed to the disk and renamed. Whatever stops the program, the checkpoints
+before it stay intact. Nothing in these files is executed when they are loaded.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _OF_NET = "net."
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A network and what it was trained for.
+    """A network and the facts of its checkpoint.
 
-    game: the game.
+    game: game that the network plays.
     net: the network, in evaluation mode, on the CPU.
-    spec: how it is made, as `windrow.nets.spec_of` gives it.
-    metadata: all that the file says of itself: step, metrics, config, search, versions.
-    path: the file.
+    spec: description from which the network is made, as from `windrow.nets.spec_of`.
+    metadata: everything in the file's header: step, metrics, config, search, versions.
+    path: path of the file.
     """
 
     game: CoreGame
@@ -66,11 +66,11 @@ class LoadedModel:
 
 
 class ModelFacts(NamedTuple):
-    """What a checkpoint says of itself.
+    """Facts in the header of a checkpoint.
 
-    game: what the network plays.
-    metadata: as for `LoadedModel`.
-    num_weights: numbers in its weights.
+    game: game that the network plays.
+    metadata: as in `LoadedModel`.
+    num_weights: number of weights.
     """
 
     game: CoreGame
@@ -79,12 +79,12 @@ class ModelFacts(NamedTuple):
 
 
 class SavedTraining(NamedTuple):
-    """All that a run needs to go on.
+    """Everything that a run needs to continue.
 
-    learner_state: for `Learner.load_state`, tensors of the shape of the weights they belong to.
-    counters: as they were saved.
-    config: the same.
-    metrics: the same.
+    learner_state: tensors for `Learner.load_state`, with the shape of the weights they belong to.
+    counters: counters of the run, as saved.
+    config: settings of the run, as saved.
+    metrics: metrics of the run, as saved.
     model: the network.
     """
 
@@ -108,22 +108,22 @@ def save_checkpoint(
     keep: int = 5,
     keep_every: int | None = None,
 ) -> Path:
-    """Write a checkpoint and delete the oldest ones; returns its folder.
+    """Write a checkpoint and delete the oldest ones; return its folder.
 
     Args:
-        run_folder: the run.
-        step: its number; checkpoints are in order of it.
-        game: what the network plays.
+        run_folder: folder of the run.
+        step: number of the checkpoint; checkpoints are ordered by it.
+        game: game that the network plays.
         net: the network, made by `windrow.nets.make_network`.
-        learner_state: what `Learner.state` gives.
-        counters: whatever must go on counting; fit for JSON, like `config` and `metrics`.
-        config: the settings of the run; what is under "search" is how the network is searched with.
-        metrics: how good it is.
-        keep: checkpoints kept.
-        keep_every: steps divisible by this are kept besides.
+        learner_state: the tensors from `Learner.state`.
+        counters: counters to save; fit for JSON, like `config` and `metrics`.
+        config: settings of the run; those under "search" are used when the network plays.
+        metrics: metrics of the network.
+        keep: number of checkpoints to keep.
+        keep_every: checkpoints whose step is divisible by this are kept as well.
 
     Raises:
-        CheckpointError: it cannot be written. Earlier checkpoints are intact.
+        CheckpointError: the checkpoint cannot be written. Earlier checkpoints are intact.
     """
     folder = Path(run_folder) / _FOLDER
     place = folder / f"{step:06d}"
@@ -161,18 +161,16 @@ def save_checkpoint(
 
 
 def load_model(path: str | Path, *, game: CoreGame | None = None, network: object = None) -> LoadedModel:
-    """The network in a model.safetensors file, in a checkpoint's folder, or in a run's folder (its latest one).
+    """Load the network of a model.safetensors file, of a checkpoint's folder, or of a run's folder (its latest one).
 
     Args:
         path: the file or the folder.
-        game: what the network is to play. Without it only networks for games that come with windrow are loaded: code
-            that a file names is not imported.
-        network: for a checkpoint of a network that does not come with windrow: its class, or where that is, such as
-            "mynet.py:Net"; several may be given, of which the checkpoint's is taken. Arguments may be left out where
-            they are numbers.
+        game: the game. Without it, only networks for built-in games are loaded: code that a file names is not imported.
+        network: for a checkpoint of your own network, its class or the place of the class, such as "mynet.py:Net".
+            Several may be given; the checkpoint's is used. Arguments that are numbers may be left out.
 
     Raises:
-        CheckpointError: there is none, it is damaged, or it is for another game or of another network.
+        CheckpointError: there is no checkpoint, it is damaged, or it is for another game or network.
     """
     file = _find_model(Path(path))
     tensors, metadata, found, spec = _read_model(file, game)
@@ -186,10 +184,10 @@ def load_model(path: str | Path, *, game: CoreGame | None = None, network: objec
 
 
 def describe_model(path: str | Path, *, game: CoreGame | None = None) -> ModelFacts:
-    """What a checkpoint says of itself; a network that does not come with windrow is not made, and need not be named.
+    """Read the facts in a checkpoint's header. The network is not made, so your own need not be named.
 
     Raises:
-        CheckpointError: as `load_model`.
+        CheckpointError: as for `load_model`.
     """
     file = _find_model(Path(path))
     tensors, metadata, found, spec = _read_model(file, game)
@@ -200,10 +198,10 @@ def describe_model(path: str | Path, *, game: CoreGame | None = None) -> ModelFa
 
 
 def load_training(path: str | Path, *, game: CoreGame | None = None, network: object = None) -> SavedTraining:
-    """All of a checkpoint, from its folder or from a run's folder (its latest one); see `load_model`.
+    """Load all of a checkpoint, from its folder or from a run's folder (its latest one); see `load_model`.
 
     Raises:
-        CheckpointError: there is none, it is damaged, or it is for another game.
+        CheckpointError: there is no checkpoint, it is damaged, or it is for another game.
     """
     file = _find_model(Path(path))
     folder = file.parent
@@ -219,11 +217,11 @@ def load_training(path: str | Path, *, game: CoreGame | None = None, network: ob
 
 
 def latest_checkpoint(run_folder: str | Path) -> Path | None:
-    """The folder of the newest checkpoint that is whole; None if there is none. Warns of those that are damaged."""
+    """The folder of the newest undamaged checkpoint; None if there is none. Damaged checkpoints cause a warning."""
     for place in reversed(_places(Path(run_folder) / _FOLDER)):
         if (problem := _find_damage(place)) is None:
             return place
-        warnings.warn(f"checkpoint {place} is left out: {problem}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"checkpoint {place} is skipped: {problem}", RuntimeWarning, stacklevel=2)
     return None
 
 
@@ -235,8 +233,8 @@ def _describe(
 ) -> dict[str, Any]:
     if not isinstance(game, CoreGame):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
-            f"a checkpoint names its game, so that it can be made again: give windrow.make_game('FILE.py:"
-            f"{type(game).__name__}'), not the bare object"
+            "a checkpoint saves the name of its game, so that it can be created again: give "
+            f"windrow.make_game('FILE.py:{type(game).__name__}'), not the object itself"
         )
     return {
         "format": FORMAT,
@@ -255,7 +253,7 @@ def _describe(
 
 @cache
 def _commit() -> str | None:
-    """The commit of windrow's own source, if that is a checkout."""
+    """The commit of windrow's own source, if it is a checkout."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(Path(__file__).parent), *arguments]
@@ -287,7 +285,7 @@ def _delete_old(folder: Path, newest: Path, *, keep: int, keep_every: int | None
 
 
 def _delete_leftovers(folder: Path) -> None:
-    """What a killed program has not finished writing or deleting."""
+    """Delete what a killed program did not finish writing or deleting."""
     for place in folder.glob(".*"):
         if place.suffix in (".new", ".old") and place.is_dir():
             shutil.rmtree(place)
@@ -308,7 +306,7 @@ def _places(folder: Path) -> list[Path]:
 
 
 def _find_model(path: Path) -> Path:
-    """The model's file that `path` means."""
+    """The model file that `path` names."""
     if path.suffix in _EXPORTED and path.is_file():
         raise CheckpointError(
             f"{path} is an exported network, not a checkpoint: players and training take a run's folder, a "
@@ -323,9 +321,7 @@ def _find_model(path: Path) -> Path:
     if latest is not None:
         return latest / MODEL
     if _places(run / _FOLDER):
-        raise CheckpointError(
-            f"all checkpoints of {run} are damaged: there is nothing to go on from, begin another run"
-        )
+        raise CheckpointError(f"all checkpoints of {run} are damaged: restore one from a backup, or start another run")
     what = "has no checkpoint in it" if path.is_dir() else "does not exist"
     raise CheckpointError(f"{path} {what}: name a {MODEL} file, a checkpoint's folder or a run's folder")
 
@@ -339,10 +335,10 @@ def _find_damage(folder: Path) -> CheckpointError | None:
 
 
 def _check_folder(folder: Path) -> dict[str, Any]:
-    """What training.json says, if it and the files beside it are as they were written.
+    """The contents of training.json, if it and the files beside it are undamaged.
 
     Raises:
-        CheckpointError: they are not.
+        CheckpointError: one of them is damaged.
     """
     path = folder / TRAINING
     data = _read(path)
@@ -352,7 +348,7 @@ def _check_folder(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise damaged(path, f"it is not JSON: {error}") from error
     if not is_whole:
-        raise damaged(path, "its contents do not have the hash that they were written with")
+        raise damaged(path, "its contents do not match their hash")
     _check_format(training, path)
     files: Any = training.get("files")
     if not isinstance(files, dict) or set(cast("dict[str, Any]", files)) != {MODEL, TENSORS}:
@@ -366,7 +362,7 @@ def _check_file(path: Path, facts: Any) -> None:
     data = _read(path)
     found = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     if not isinstance(facts, dict) or found != facts:
-        raise damaged(path, f"its {len(data)} bytes do not have the size and the hash that they were written with")
+        raise damaged(path, f"its {len(data)} bytes do not match its saved size and hash")
 
 
 def _read(path: Path) -> bytes:
@@ -379,7 +375,7 @@ def _read(path: Path) -> bytes:
 def _read_model(
     file: Path, game: CoreGame | None
 ) -> tuple[dict[str, Tensor], dict[str, Any], CoreGame, dict[str, Any]]:
-    """The weights in a file, what it says of itself, its game, and the network's description if it fits the game."""
+    """The weights in a file, its header, its game, and the network's description if it fits the game."""
     tensors, metadata = read_tensors(file)
     _check_format(metadata, file)
     try:

@@ -1,4 +1,4 @@
-"""One training run as settings: sections of a TOML file, each a config of its own.
+"""Settings of a training run: the sections of a TOML file, each with a config class of its own.
 
 game = "connect4"
 num_iterations = 50
@@ -36,21 +36,21 @@ from windrow.train.strategy import strategy_of
 from windrow.train.strength_config import StrengthConfig
 
 STRATEGY_SECTIONS = ("device",)
-"""Sections that not every training strategy reads."""
+"""Sections that only some training strategies read."""
 RULES = "rules.json"
-"""The file in a run's folder with the facts of its game."""
+"""File in a run's folder with the facts of its game."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ReplayConfig(Settings):
-    """What is remembered of the games."""
+    """Settings of the replay memory."""
 
     max_positions: int = 200_000
-    """Recorded moves kept; the oldest are forgotten first."""
+    """Maximum number of recorded moves kept; the oldest are dropped first."""
     value_mix: float = 0.5
-    """What the value learns: 0 the game's result, 1 the search's own value, else a mixture."""
+    """Mixture of the value target: 0 is the game's result, 1 is the search's own value."""
     use_symmetries: bool = True
-    """Show each position in a random one of its symmetric images."""
+    """Whether each position is shown in a random one of its symmetric images."""
 
     def __post_init__(self) -> None:
         self._check_integer("max_positions", 1, 2**40)
@@ -60,70 +60,77 @@ class ReplayConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TrainConfig(Settings):
-    """A whole run. `read` takes a TOML file; unknown keys and impossible values raise `ConfigError`.
+    """Settings of a whole run. `read` takes a TOML file. Unknown keys and impossible values raise `ConfigError`.
 
-    The defaults are the standard settings, for a game that comes without a config of its own: many quick games and a
+    The defaults are for a game without a config of its own. They use many quick games and a small network, so that two
+    cores learn a board game written in Python within minutes.
     small network, so that two cores learn a board game written in Python within minutes.
     """
 
     game: str = "connect4"
     """Name of the game."""
     game_options: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Its options, such as `size = 9`."""
+    """Options of the game, such as `size = 9`."""
     seed: int = 0
-    """Key of all random numbers of the run: first weights, games, samples."""
+    """Random seed of the run: it determines the first weights, the games and the samples."""
 
     num_iterations: int | None = None
-    """Iterations after which the run ends. One iteration plays games, learns from them and saves a checkpoint."""
+    """Number of iterations after which the run ends. An iteration plays games, learns from them and saves a
+    checkpoint."""
     time_limit_s: float | None = None
-    """Seconds after which the run ends, those before a resume included; whichever limit comes first."""
+    """Time limit of the run in seconds, including the time before a resume. The run ends at whichever limit comes
+    first."""
     games_per_iteration: int = 128
-    """Games that finish in one iteration. With a time limit an iteration ends after a twentieth of it all the same."""
+    """Number of games that finish in one iteration. With a time limit, an iteration also ends after a twentieth of that
+    time."""
     samples_per_position: float = 4.0
-    """How often each recorded move is learned from, on average."""
+    """Mean number of times that each recorded move is learned from."""
     min_positions: int = 1000
-    """Recorded moves in memory before learning begins."""
+    """Number of recorded moves in memory before learning begins."""
     early_simulations: int | None = 8
-    """Simulations per move at the beginning of the run, when a network knows little and many games teach it more than
-    good ones. They rise evenly to `[search] num_simulations`, which they reach when 70 % of the run are done. None or
-    0: the same from the beginning."""
+    """Simulations per move at the beginning of the run, when many games teach the network more than good games. The
+    number rises evenly to `[search] num_simulations`, which it reaches after 70 % of the run. None or 0: the same
+    number throughout."""
     deterministic: bool = False
-    """Play every game of an iteration with the same weights and to its end before learning, on deterministic
-    arithmetic: the same settings then give the same weights to the last bit, however often the run was killed and
-    resumed. Somewhat slower: the last games of an iteration leave the network's batches half empty."""
+    """Make the run reproducible: the same settings give the same weights to the last bit, however often the run is
+    killed and resumed. Every game of an iteration is then played with the same weights and to its end before learning,
+    with deterministic arithmetic. This is somewhat slower, because the last games of an iteration leave the network's
+    batches half empty."""
     backend: str = "auto"
-    """What evaluates the network in self-play, a name of `windrow.evaluators.backends.catalog`. "auto" measures;
-    a deterministic run takes "torch"."""
+    """Backend that evaluates the network in self-play: a name from `windrow.evaluators.backends.catalog`. "auto": the
+    fastest one measured; in a deterministic run, "torch"."""
     overlap: bool = True
-    """Learn while the next games are played, so that every core works all the time; the games are then played with
-    weights that are one iteration older. A deterministic run takes turns instead."""
+    """Whether the network learns while the next games are played. This keeps every core busy; the games are then played
+    with weights that are one iteration older. A deterministic run takes turns instead."""
     num_threads: int | None = None
-    """Threads for the network, evaluating and learning together. None: one per core this process may use. With
-    `overlap` half of them evaluate and half learn."""
+    """Number of CPU threads for the network, evaluation and learning together. None: one per core that this process may
+    use. With `overlap`, half of them evaluate and half learn."""
     checkpoint_every: int = 1
-    """Iterations from checkpoint to checkpoint."""
+    """Number of iterations from one checkpoint to the next."""
     keep_checkpoints: int = 5
-    """Checkpoints kept; older ones are deleted."""
+    """Number of checkpoints kept; older ones are deleted."""
     keep_games: bool = False
-    """Keep the records of games that the replay has forgotten."""
+    """Whether to keep the records of games that the replay memory has dropped."""
     evaluate_every: int = 1
-    """Iterations from one test on solved positions to the next, where the game has them; 0 for none."""
+    """Number of iterations from one test on solved positions to the next, for games that have such positions. 0: no
+    tests."""
 
     network: NetworkConfig = field(default_factory=ResNetConfig)
-    """Which network learns: its `kind`, and the settings of that kind. A string such as `"mlp:width=256"` or
-    `"mynet.py:Net"` and a class of your own will do too."""
+    """Network to train: its `kind` and the settings of that kind. A string such as `"mlp:width=256"` or
+    `"mynet.py:Net"` and a class of your own are accepted too."""
     search: SearchConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
-    """How moves are searched. What a table leaves open, training sets: the Gumbel root, 24 simulations, and noise."""
+    """Settings of the search. Where a table leaves them open, training uses the Gumbel root, 24 simulations, and
+    noise."""
     selfplay: SelfPlayConfig = field(default_factory=dict[str, Any])  # pyright: ignore[reportAssignmentType]
-    """How games are played. What a table leaves open, training sets: 4 `opening_plies`."""
+    """Settings of self-play. Where a table leaves it open, training sets `opening_plies` to 4."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
-    """What is remembered of them."""
+    """Settings of the replay memory."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
-    """How the network learns from that."""
+    """Settings of the learner."""
     strength: StrengthConfig = field(default_factory=StrengthConfig)
-    """How the run rates its checkpoints."""
+    """Settings of the checkpoint ratings."""
     device: DeviceConfig = field(default_factory=DeviceConfig)
-    """How training on a device is done; the other ways of training do not read it."""
+    """Settings of training on a device (GPU); other strategies do not read them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", _make(parse_network, "network", self.network))
@@ -135,7 +142,7 @@ class TrainConfig(Settings):
                 raise ConfigError(f"[{name}] must be a table of settings, not {value!r:.100}")
         for name in ("game", "backend"):
             if not isinstance(value := getattr(self, name), str):
-                raise ConfigError(f"{name} must be a name, not {value!r:.100}")
+                raise ConfigError(f"{name} must be a string, not {value!r:.100}")
         if not _is_table(self.game_options):
             raise ConfigError(f"[game_options] must be a table of options, not {self.game_options!r:.100}")
         self._check_integer("seed", 0, 2**63 - 1)
@@ -153,22 +160,24 @@ class TrainConfig(Settings):
         self._check_flag("keep_games")
         self._check_integer("evaluate_every", 0, 2**31 - 1)
         if self.search.num_simulations is None or self.search.time_limit_s is not None:
-            raise ConfigError("in [search]: training counts simulations: set num_simulations, and no time_limit_s")
+            raise ConfigError(
+                "in [search]: training needs a fixed number of simulations: set num_simulations and remove time_limit_s"
+            )
         if self.min_positions > self.replay.max_positions:
             raise ConfigError(
                 f"min_positions={self.min_positions} is more than the replay holds: raise [replay] max_positions"
             )
         if self.deterministic and self.time_limit_s is not None:
-            raise ConfigError("a deterministic run cannot end by the clock: set num_iterations, and no time_limit_s")
+            raise ConfigError("a deterministic run cannot end by the clock: set num_iterations and remove time_limit_s")
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
-        """From nested dictionaries, as a TOML file gives them."""
+        """Create a config from nested dictionaries, as a TOML file gives them."""
         return cls(**settings)
 
     @classmethod
     def read(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
-        """From a TOML file (or JSON); `overrides` such as `{"search.num_simulations": 32}` come last."""
+        """Read a config from a TOML or JSON file; `overrides` like `{"search.num_simulations": 32}` replace values."""
         path = Path(path)
         settings = read_file(path)
         try:
@@ -189,9 +198,10 @@ class TrainConfig(Settings):
 
 
 def config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
-    """The config that windrow brings along for a game, or the standard one for a game of your own.
+    """Return the shipped config of a game, or the standard config if there is none.
 
-    If `overrides` name an engine whose strategy has configs of its own, it is one of those where the game has one.
+    If `overrides` name an engine whose strategy has configs of its own, that strategy's config for the game is used if
+    it exists.
     """
     given = {"game": game.name, "game_options": dict(game.options), **(overrides or {})}
     engine = _engine_in(given)
@@ -203,20 +213,20 @@ def config_for(game: CoreGame, overrides: Mapping[str, Any] | None = None) -> Tr
 
 
 def _engine_in(overrides: Mapping[str, Any]) -> str | None:
-    """The engine that some overrides name."""
+    """The engine that the overrides name."""
     search = merge({}, overrides).get("search")
     engine = cast("dict[str, Any]", search).get("engine") if isinstance(search, dict) else None
     return None if engine is None else as_options(engine).name
 
 
 def game_of_run(folder: Path, name: object, options: object, game: CoreGame | None = None) -> CoreGame:
-    """The game that a run's settings name, or `game` if that has the same rules.
+    """Return the game that a run's settings name, or `game` if it has the same rules.
 
     Args:
-        folder: the run's; its rules.json has the facts of the rules.
-        name: of the game, as the settings say.
-        options: of the game, as the settings say.
-        game: the game that the user named. None: only a game that comes with windrow will do.
+        folder: the run's folder; its rules.json has the facts of the rules.
+        name: name of the game in the settings.
+        options: options of the game in the settings.
+        game: the game that the user named. None: only a built-in game is accepted.
 
     Raises:
         GameError: as `game_from_file`.
@@ -234,7 +244,7 @@ def game_of_run(folder: Path, name: object, options: object, game: CoreGame | No
 
 
 def shipped_config(game: str) -> Path:
-    """The file of the config that windrow brings along for a game."""
+    """Path of the shipped config of a game."""
     known = _shipped()
     if game not in known:
         raise ConfigError(f"there is no config for {game!r}. {explain_unknown(game, known, what='configs')}")
@@ -242,22 +252,22 @@ def shipped_config(game: str) -> Path:
 
 
 def has_config(game: CoreGame) -> bool:
-    """Whether windrow brings a config along for a game."""
+    """Whether windrow ships a config for this game."""
     return game.name in _shipped()
 
 
 def _shipped(special: str = "") -> dict[str, Path]:
-    """The shipped configs by game: those for all strategies, or those in the folder of one."""
+    """Shipped configs by game: those for all strategies, or those in one strategy's folder."""
     folder = Path(__file__).parent / "configs" / special
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def merge(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with some replaced; `{"search.seed": 1}` reaches into a section.
+    """Return settings with some replaced; `{"search.seed": 1}` reaches into a section.
 
-    An engine's name is a table of its options too: `search.engine = "ray"` and `search.engine.num_workers = 4`. A name
-    that is the same as before keeps the options. In the same way `network.kind = "mlp"` drops the settings of another
-    kind.
+    An engine's name also stands for a table of its options, so `search.engine = "ray"` and `search.engine.num_workers =
+    4` work together. Setting the same name again keeps the options. In the same way, `network.kind = "mlp"` drops the
+    settings of another kind.
     """
     merged = _copy(settings)
     # An engine before its options, and a kind of network before its settings.

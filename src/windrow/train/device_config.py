@@ -1,4 +1,4 @@
-"""How training on a device is done: the section `[device]` of a `TrainConfig`."""
+"""Settings of training on a device (GPU): the section `[device]` of a `TrainConfig`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CompileMode: TypeAlias = Literal["auto", "max-autotune", "default", "none"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class DeviceConfig(Settings):
-    """How training on a device is done. Which device, and the game on it, are options of the engine."""
+    """Settings of training on a device (GPU). The device and the game's rules on it are options of the engine."""
 
     compile: CompileMode = "auto"
-    """How the network that is searched with is compiled: torch.compile's mode. "auto": on a GPU the whole network in
-    one kernel where it fits (docs/tensor.md), otherwise "max-autotune"; "none" elsewhere."""
+    """Mode of `torch.compile` for the network in self-play. "auto": on a GPU, one kernel for the whole network where it
+    fits (docs/tensor.md), otherwise "max-autotune"; on a CPU, "none"."""
     compile_learner: bool | None = None
-    """Compile the network that learns. None: on a GPU."""
+    """Whether to compile the network that learns. None: only on a GPU."""
     weight_average: float = 0.998
-    """Self-play and checkpoints use an average of the weights: this share of it is left after each step of the learner.
-    0: the weights as they are."""
+    """Decay of the moving average of the weights, which self-play and checkpoints use: the share of the old average
+    that is kept after each learning step. 0: the weights themselves are used."""
 
     def __post_init__(self) -> None:
         if self.compile_learner is not None:

@@ -1,7 +1,7 @@
-"""The learner: batches in, better weights out, the same bits after every restart.
+"""The learner: takes batches and improves the weights, with the same bits after every restart.
 
-On the CPU the network is kept in the layout (channels last) and, where the processor has it, multiplied in the
-precision (bfloat16) that are fastest there; `bench/learner.py` prints the difference.
+On the CPU the network is kept in the memory layout (channels last) and, if the processor supports it, the precision
+(bfloat16) that are fastest there; `bench/learner.py` prints the difference.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def step_rng(seed: int, step: int) -> np.random.Generator:
 
 
 def as_targets(values: Tensor, targets: Tensor) -> Tensor:
-    """Values of a network in the shape of what they learn: those of one player may be [K, 1]."""
+    """Values of a network in the shape of their targets; those of one player may be [K, 1]."""
     return values[:, 0] if values.shape == (*targets.shape, 1) else values
 
 
 class Learner:
-    """Trains a network by AdamW on policy cross-entropy over the legal actions and squared error of the value.
+    """Trains a network with AdamW on the policy's cross-entropy over the legal actions and the value's squared error.
 
     Args:
-        net: the network; its weights are changed in place, and it is moved to `device`.
-        config: how to learn.
+        net: the network. It is moved to `device`, and its weights are changed in place.
+        config: settings of the learner.
         device: "cpu", "cuda", or "auto" for the GPU if there is one.
-        deterministic: use algorithms that give the same bits every time, also where faster ones would not.
-        num_threads: threads that learn, on the CPU. None: as many as PyTorch has. Sums depend on it in their last bits.
+        deterministic: use algorithms that give the same bits every time, even where others are faster.
+        num_threads: number of CPU threads that learn. None: PyTorch's number. The last bits of sums depend on it.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Learner:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.device = torch.device(device)
         if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise TrainingError(f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu"')
+            raise TrainingError(f'device="{device}" needs a GPU, and PyTorch finds none: use device="cpu"')
         self.net: torch.nn.Module = net.to(self.device, memory_format=torch.channels_last)
         self.deterministic = deterministic
         if deterministic:
@@ -92,20 +92,20 @@ class Learner:
     # --- Learning ---------------------------------------------------------------------------------------------
 
     def step(self, batch: Batch, *, progress: float | None = None) -> dict[str, float]:
-        """Learn from a batch; blocks. Says how it went, measured before the weights changed.
+        """Learn from a batch; blocks. Return metrics, measured before the weights changed.
 
         Args:
-            batch: what to learn from.
-            progress: how much of the run is done, from 0 to 1; see `LearnerConfig.total_steps`.
+            batch: positions to learn from.
+            progress: share of the run that is done, from 0 to 1; see `LearnerConfig.total_steps`.
 
         Returns:
             loss, policy_loss, value_loss, value_error (mean distance from the target), policy_entropy (of the network's
-            policy), target_entropy (of the policy to learn), grad_norm (before it was clipped) and learning_rate; and
-            what a network that knows nothing would have: uniform_policy_loss, the policy_loss of a policy that prefers
-            no move, and value_variance, the value_loss of the best constant.
+            policy), target_entropy (of the policy to learn), grad_norm (before clipping) and learning_rate. Two more
+            are for comparison with a network that knows nothing: uniform_policy_loss is the policy_loss of a uniform
+            policy, and value_variance is the value_loss of the best constant.
 
         Raises:
-            TrainingError: the loss or its gradient is not a number. The weights are as they were.
+            TrainingError: the loss or its gradient is not finite. The weights are unchanged.
         """
         learning_rate = self.config.learning_rate_at(self.num_steps, progress)
         for group in self._optimizer.param_groups:
@@ -130,7 +130,7 @@ class Learner:
         return {**measured, "learning_rate": learning_rate}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss, and what a person wants to know of it."""
+        """The loss and the metrics."""
         policy, value, legal = (self._tensor(part) for part in (batch.policy, batch.value, batch.legal))
         with self._precision():
             if isinstance(batch.observations, Mapping):
@@ -141,7 +141,7 @@ class Learner:
         if values.shape != value.shape:
             raise TrainingError(
                 f"the network gives values {tuple(values.shape)}, but the batch has targets {tuple(value.shape)}: a "
-                "network with a value per player needs Replay(..., is_per_player=True)"
+                "network with one value per player needs Replay(..., is_per_player=True)"
             )
         log_policy = functional.log_softmax(logits.masked_fill(~legal, _ILLEGAL), dim=-1)
         policy_loss = -(policy * log_policy).sum(-1).mean()
@@ -179,7 +179,7 @@ class Learner:
 
     @contextmanager
     def _arithmetic(self) -> Generator[None]:
-        """PyTorch's settings, for a while: they belong to the whole process, so they are put back."""
+        """PyTorch's settings during a step. They belong to the whole process, so they are restored."""
         threads = torch.get_num_threads()
         is_strict = torch.are_deterministic_algorithms_enabled()
         only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -197,7 +197,7 @@ class Learner:
     def _explain(self, measured: dict[str, float]) -> str:
         bad = ", ".join(f"{name} is {number}" for name, number in measured.items() if not math.isfinite(number))
         return (
-            f"learning failed at step {self.num_steps}: {bad}. The weights are as they were before this step. Lower "
+            f"learning failed at step {self.num_steps}: {bad}. The weights are unchanged since the step before. Lower "
             f"learning_rate ({self.config.learning_rate:g}) or max_grad_norm ({self.config.max_grad_norm:g}), or set "
             'precision="f32"'
         )
@@ -205,10 +205,10 @@ class Learner:
     # --- Going on later ---------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        """All that `load_state` needs to go on exactly: a copy, on the CPU, fit for safetensors.
+        """A copy of all that `load_state` needs to continue exactly, on the CPU and fit for safetensors.
 
-        Names begin with "net." for weights, "exp_avg." and "exp_avg_sq." for AdamW's moments, of the shape of the
-        weights, and "step" counts.
+        Names begin with "net." for weights, and with "exp_avg." and "exp_avg_sq." for AdamW's moments, which have the
+        shape of the weights. "step" counts the steps.
         """
         tensors = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
         for name, parameter in self._parameters.items():
@@ -221,10 +221,10 @@ class Learner:
         return {**copied, "step": torch.tensor(self.num_steps, dtype=torch.int64)}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on where `state` was taken.
+        """Continue from a saved state.
 
         Raises:
-            TrainingError: it was taken from another network; nothing has changed.
+            TrainingError: the state is from another network; nothing has changed.
         """
         there = self.state()
         missing = [name for name in there if name not in state]
@@ -233,7 +233,7 @@ class Learner:
         if problems := [*missing, *unknown, *shapes]:
             few = ", ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
             raise TrainingError(
-                f"this is the state of another network; it differs in {few}. Make the network from the checkpoint's "
+                f"this state is from another network; it differs in {few}. Make the network from the checkpoint's "
                 "own spec"
             )
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Every knob of the learner, explained once; and the learning rate, which follows from them."""
+"""Settings of the learner, and the learning rate that follows from them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ LearnerPrecision: TypeAlias = Literal["auto", "f32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class LearnerConfig(Settings):
-    """How to learn. Frozen; `replace` makes a changed copy. Unknown keys and impossible values raise `ConfigError`."""
+    """Settings of the learner. A config is frozen; `replace` makes a changed copy.
+
+    Unknown keys and impossible values raise `ConfigError`.
+    """
 
     batch_size: int = 256
-    """Positions in a step."""
+    """Number of positions in one learning step."""
     learning_rate: float = 8e-3
-    """Of AdamW, at its highest."""
+    """Maximum learning rate of AdamW."""
     weight_decay: float = 1e-2
-    """Of AdamW, on weights alone: norms and biases are left as they are."""
+    """Weight decay of AdamW. It applies to weights only, not to norms and biases."""
     max_grad_norm: float = 1.0
-    """A gradient longer than this is shortened to it."""
+    """Maximum norm of the gradient; a longer gradient is scaled down to it."""
     value_weight: float = 1.0
-    """What the value's squared error counts against the policy's cross-entropy."""
+    """Weight of the value loss (squared error) relative to the policy loss (cross-entropy)."""
     warmup_steps: int = 50
-    """Steps in which the learning rate rises to its highest."""
+    """Number of steps over which the learning rate rises to its maximum."""
     schedule: Schedule = "cosine"
-    """"cosine": the learning rate falls along half a cosine as the run proceeds. "constant": it stays."""
+    """Schedule of the learning rate after the warmup. "cosine": it falls along half a cosine. "constant": it stays."""
     final_share: float = 0.05
-    """Share of the learning rate that is left at the end of the cosine."""
+    """Share of the maximum learning rate that is left at the end of the cosine."""
     total_steps: int | None = None
-    """Steps of the whole run, which say how far it is. None: whoever calls `Learner.step` says it by `progress`."""
+    """Number of steps in the whole run, for the schedule. None: the caller of `Learner.step` gives the progress."""
     precision: LearnerPrecision = "auto"
-    """"bf16" multiplies in bfloat16 and keeps weights, sums and losses in float32. "auto": bf16 where the hardware has
-    it, which is about 1.7 times as fast, else f32."""
+    """Precision of the learner. "bf16": multiplications in bfloat16, with weights, sums and losses in float32. "f32":
+    float32 throughout. "auto": bf16 on hardware that supports it, where it is about 1.7 times as fast; otherwise
+    f32."""
 
     def __post_init__(self) -> None:
         self._check_integer("batch_size", 1, 2**31 - 1)
@@ -51,11 +55,11 @@ class LearnerConfig(Settings):
         self._check_choice("precision", LearnerPrecision)
 
     def learning_rate_at(self, step: int, progress: float | None = None) -> float:
-        """The learning rate of step number `step`, counted from 0.
+        """Return the learning rate of step number `step`, counted from 0.
 
         Args:
-            step: how many steps came before.
-            progress: share of the run that is done, from 0 to 1. None: `step / total_steps`, or 0 without them.
+            step: number of earlier steps.
+            progress: share of the run that is done, from 0 to 1. None: `step / total_steps`, or 0 if that is not set.
         """
         if progress is None:
             progress = step / self.total_steps if self.total_steps else 0.0

@@ -1,4 +1,4 @@
-"""The numbers of a run, one line per iteration: metrics.jsonl for programs, event files for TensorBoard."""
+"""The metrics of a run, one line per iteration: metrics.jsonl for programs, event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from windrow.train.disk import explain_write, replace_file
 
 
 class MetricsLog:
-    """Appends to the metrics of a run.
+    """Appends metrics to the files of a run.
 
     Args:
-        folder: the run's.
-        first_iteration: the iteration that comes next; lines of it and later ones, left by a run that was killed before
-            it saved a checkpoint, are dropped.
+        folder: folder of the run.
+        first_iteration: the next iteration. Lines of it and later iterations are dropped; a run that was killed before
+        it saved a checkpoint left them.
     """
 
     def __init__(self, folder: Path, *, first_iteration: int) -> None:
@@ -40,8 +40,8 @@ class MetricsLog:
         """Add one iteration.
 
         Raises:
-            CheckpointError: metrics.jsonl cannot be written. Where only TensorBoard's file cannot, that is a warning,
-                once, and nothing more is written for TensorBoard.
+            CheckpointError: metrics.jsonl cannot be written. If only TensorBoard's file cannot be written, a warning is
+                given once, and TensorBoard's file ends.
         """
         line = {"iteration": iteration, **{name: float(value) for name, value in metrics.items()}}
         try:
@@ -55,7 +55,7 @@ class MetricsLog:
 
     @contextmanager
     def _without_failing(self) -> Generator[None, None, None]:
-        """TensorBoard is a convenience: what goes wrong with it ends its file and not the run."""
+        """Write for TensorBoard; an error ends its file with a warning, and not the run."""
         try:
             yield
         except ImportError:
@@ -63,7 +63,7 @@ class MetricsLog:
         except OSError as error:
             self._board = None
             warnings.warn(
-                f"{explain_write(self.path.parent / 'tensorboard', error)}. Training goes on without "
+                f"{explain_write(self.path.parent / 'tensorboard', error)}. Training continues without "
                 "TensorBoard; metrics.jsonl has the same numbers",
                 RuntimeWarning,
                 stacklevel=4,
@@ -71,13 +71,13 @@ class MetricsLog:
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, float]]:
-    """The metrics of a run, one dictionary per iteration; a line that is none, torn by a kill say, is left out."""
+    """Read the metrics of a run, one dictionary per iteration. Broken lines, as a kill leaves them, are skipped."""
     try:
         text = read_regular(Path(folder) / "metrics.jsonl").decode(errors="replace")
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CheckpointError(f"cannot read the metrics of {folder}: {error.strerror}") from error
+        raise CheckpointError(f"the metrics of {folder} cannot be read: {error.strerror}") from error
     lines: list[dict[str, float]] = []
     for line in text.splitlines():
         try:

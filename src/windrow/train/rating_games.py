@@ -137,7 +137,7 @@ class RunRatings:
                         rated = self._finish_round(self._round)
                     self._step_s = (self._step_s + perf_counter() - begin) / 2
         except Exception as error:  # players and games may be anyone's
-            warnings.warn(f"the run goes on without ratings: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"the run continues without ratings: {error}", RuntimeWarning, stacklevel=2)
             self.is_on = False
         self._progress.counters.strength_s += perf_counter() - start
         return None if rated is None else self._describe(*rated)

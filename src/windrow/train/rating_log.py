@@ -44,13 +44,13 @@ def iteration_of(player: str) -> int | None:
 class CheckpointRating:
     """The rating of one checkpoint, from all rating games so far.
 
-    iteration: the iteration after which the network was rated.
-    elo: its rating on the run's scale.
+    iteration: iteration after which the network was rated.
+    elo: rating on the run's scale.
     error: half the width of the 95 % interval of its lead over `anchor`.
-    anchor: the checkpoint whose rating is 0: the one that was rated first.
-    fixed: the ratings of the fixed players.
-    num_games: rating games that this network has played.
-    gain: its lead over the checkpoint that was rated before it; None for the first one.
+    anchor: the checkpoint with rating 0, which was rated first.
+    fixed: ratings of the fixed players.
+    num_games: number of rating games that this network has played.
+    gain: lead over the checkpoint rated before it; None for the first one.
     gain_error: half the width of the 95 % interval of `gain`.
     share: share of the run's time that rating games have taken so far.
     """
@@ -71,7 +71,7 @@ class CheckpointRating:
         text += f" ({self.anchor} = 0{', ' if others else ''}{others})"
         if self.gain is not None:
             text += f", {self.gain:+.0f} ± {self.gain_error:.0f} since the last rating"
-        return f"{text}; {self.num_games} games, {self.share:.1%} of the time"
+        return f"{text}; {self.num_games} rating games took {self.share:.1%} of the time"
 
     def metrics(self) -> dict[str, float]:
         """The rating as `metrics.jsonl` has it."""

@@ -1,6 +1,6 @@
-"""Games as self-play gives them and as the replay takes them, and the file they are kept in.
+"""Game records, which self-play makes and the replay memory takes, and the log file that keeps them.
 
-A log is eight bytes that say what it is and then one frame per game, each written by one call of the system, so that
+A log is eight bytes that identify it, followed by one frame per game. Each frame is written by one system call, so
 killing the program tears at most the last one:
 
     length u32 | CRC-32 of the record u32 | CRC-32 of the eight bytes before u32 | record
@@ -38,19 +38,19 @@ _NUM_OUTCOMES = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameRecord:
-    """One game: T moves, of which R were searched fully, and C outcomes of chance.
+    """Record of one game: T moves, of which R were searched fully, and C chance outcomes.
 
-    number: which game of the run; key of its random numbers.
-    actions: [T] all moves, from `initial` on.
-    initial: the moves that led to where the first of them was played, as `CoreGame.pack_start` packs them.
-    is_recorded: [T] which moves were searched fully: only those are trained on.
-    policy: [R, A] the target policies of those, in order.
-    root_value: [T] what the search thought of the position, for the player to move.
+    number: number of the game in its run; key of its random numbers.
+    actions: [T] all moves, starting from `initial`.
+    initial: the moves before the first of them, as `CoreGame.pack_start` packs them.
+    is_recorded: [T] which moves were searched fully; only those are trained on.
+    policy: [R, A] target policies of those moves, in order.
+    root_value: [T] the search's value of the position, for the player to move.
     returns: [players] the result.
-    versions: of the weights, at the first and at the last move.
-    resigned_by: who resigned, or `NOBODY`.
-    outcomes: [C] what chance did, in order.
-    outcome_plies: [C] how many moves had been made before each of them; ascending.
+    versions: versions of the weights at the first and at the last move.
+    resigned_by: the player who resigned, or `NOBODY`.
+    outcomes: [C] the chance outcomes, in order.
+    outcome_plies: [C] number of moves before each outcome; ascending.
     """
 
     number: int
@@ -91,11 +91,11 @@ class GameRecord:
 
     @property
     def moves_key(self) -> bytes:
-        """Equal for games that are alike move for move, the dice and where they began included."""
+        """A key that is equal for games that are alike move for move, including the dice and the start."""
         return self.initial + self.actions.tobytes() + self.outcomes.tobytes()
 
     def all_moves(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """[T + C] actions and outcomes of chance in the order in which they came, and which of them are actions."""
+        """[T + C] actions and chance outcomes in order, and which of them are actions."""
         is_action = np.ones(len(self.actions) + len(self.outcomes), bool)
         is_action[self.outcome_plies.astype(np.int64) + np.arange(len(self.outcomes))] = False
         moves = np.empty(len(is_action), np.int64)
@@ -103,7 +103,7 @@ class GameRecord:
         return moves, is_action
 
     def to_bytes(self) -> bytes:
-        """The whole game; the same bytes on every machine."""
+        """The whole game as bytes, the same on every machine."""
         header = _HEADER.pack(
             _FORMAT,
             self.number,
@@ -127,7 +127,7 @@ class GameRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GameRecord:
-        """The game that `to_bytes` wrote.
+        """Read the game that `to_bytes` wrote.
 
         Raises:
             ValueError: these are not the bytes of a game.
@@ -138,7 +138,7 @@ class GameRecord:
         kind, number, moves, recorded, actions, start_bytes, players, *versions, resigned_by = _HEADER.unpack_from(data)
         if kind != _FORMAT:
             writer = "a newer windrow" if kind > _FORMAT else "a windrow before 0.2"
-            raise ValueError(f"this is a game of format {kind}, which only {writer} can read")
+            raise ValueError(f"this game has format {kind}, which only {writer} can read")
         (num_outcomes,) = _NUM_OUTCOMES.unpack_from(data, _HEADER.size)
         start = least
         sizes = [4 * num_outcomes, 8 * num_outcomes]
@@ -166,13 +166,13 @@ class GameRecord:
 
 
 class GameLog:
-    """A file of games that only grows; open for appending, use as a context manager or `close` it.
+    """A file of games that only grows, opened for appending. Use it as a context manager, or `close` it.
 
-    A torn tail, which a killed program leaves, is cut off when the log is opened.
+    A torn end, which a killed program leaves, is cut off when the log is opened.
 
     Args:
-        path: the file; made if it is not there.
-        keep: go on after this many games and forget the ones behind. None: keep all.
+        path: the file; it is created if it does not exist.
+        keep: continue after this many games and drop the later ones. None: keep all.
 
     Raises:
         CheckpointError: the file cannot be written, is damaged, or has fewer than `keep` games.
@@ -184,8 +184,8 @@ class GameLog:
         self.num_games, end = len(ends) - 1, ends[-1]
         if keep is not None and self.num_games < keep:
             raise CheckpointError(
-                f"{self.path} has {counted(self.num_games, 'game')}, but {keep} should be there: it was cut off. "
-                "Bring back a copy of it, or begin another run"
+                f"{self.path} has {counted(self.num_games, 'game')}, but {keep} should be there: the file was cut off. "
+                "Restore it from a backup, or start another run"
             )
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -207,10 +207,10 @@ class GameLog:
         self.close()
 
     def append(self, record: GameRecord) -> None:
-        """Write a game. When this returns it outlives the program, and after `sync` the machine's power too.
+        """Write a game. It then survives the end of the program and, after `sync`, also a power failure.
 
         Raises:
-            CheckpointError: it cannot be written, for the disk is full, say; the log is as it was.
+            CheckpointError: the game cannot be written, for example because the disk is full; the log is unchanged.
         """
         data = record.to_bytes()
         start = struct.pack("<II", len(data), zlib.crc32(data))
@@ -224,7 +224,7 @@ class GameLog:
         self.num_games += 1
 
     def sync(self) -> None:
-        """Wait until the disk has all of it."""
+        """Wait until everything is on the disk."""
         try:
             os.fsync(self._file)
         except OSError as error:
@@ -238,22 +238,22 @@ class GameLog:
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> list[GameRecord]:
-        """All games of a log, without a torn one at its end.
+        """Read all games of a log, without a torn one at its end.
 
         Raises:
-            CheckpointError: it cannot be read, or is damaged before its end.
+            CheckpointError: the log cannot be read, or is damaged before its end.
         """
         return list(GameLog.iterate(path))
 
     @staticmethod
     def iterate(path: str | os.PathLike[str]) -> Iterator[GameRecord]:
-        """The games of a log one by one, as `read` gives them, in the memory of one."""
+        """Read the games of a log one by one, as `read` gives them, with memory for one game."""
         for data, end in _frames(Path(path)):
             yield _parse(data, end, path)
 
     @staticmethod
     def count_positions(path: str | os.PathLike[str]) -> int:
-        """Recorded moves in all games of a log."""
+        """Number of recorded moves in all games of a log."""
         return sum(len(record.policy) for record in GameLog.iterate(path))
 
     def _write(self, data: bytes, position: int) -> None:
@@ -267,11 +267,11 @@ def _parse(data: bytes, end: int, path: str | os.PathLike[str]) -> GameRecord:
     try:
         return GameRecord.from_bytes(data)
     except ValueError as error:
-        raise CheckpointError(f"{path} has something else than a game before byte {end}: {error}") from error
+        raise CheckpointError(f"{path} has no valid game before byte {end}: {error}") from error
 
 
 def _frames(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Each record and where its frame ends; ends before a torn one.
+    """Each record and the end of its frame; stops before a torn one.
 
     What is torn: a frame that the file ends within, a last one whose bytes never reached the disk before the power
     failed, and zeros at the end, which some file systems leave then. Everything else is damage.
@@ -284,7 +284,7 @@ def _frames(path: Path) -> Iterator[tuple[bytes, int]]:
                 if len(magic) < len(_MAGIC) and _MAGIC.startswith(magic):
                     return
                 raise CheckpointError(
-                    f"{path} is not a log of games, or one of a newer windrow: name a file that windrow wrote, or "
+                    f"{path} is not a game log, or is from a newer windrow: name a file that windrow wrote, or "
                     "install the windrow that wrote it"
                 )
             position, num_games = len(_MAGIC), 0
@@ -318,6 +318,6 @@ def _is_zero(file: Any) -> bool:
 
 def _damaged(path: Path, position: int, num_games: int) -> CheckpointError:
     return CheckpointError(
-        f"{path} is damaged at byte {position}, behind {counted(num_games, 'good game')}. To go on with those, cut it "
-        f"off there: truncate -s {position} {path}"
+        f"{path} is damaged at byte {position}, after {counted(num_games, 'good game')}. To continue with those games, "
+        f"cut the file off there: truncate -s {position} {path}"
     )

@@ -1,11 +1,12 @@
-"""What was played, packed, to learn from: a ring of positions in a fixed number of bytes.
+"""The replay memory: played positions, packed, in a ring of a fixed number of bytes.
 
-    state  uint8   [N, S]   the position itself: observations are made when it is drawn; a game in Python: its objects
-    policy float16 [N, A]   what the search made of it
-    value  float32 [N, V]   what came of it, for the player to move; V is 1, or the players from that one on
+    state  uint8   [N, S]   the position; observations are made when it is drawn; for a game in Python, its objects
+    policy float16 [N, A]   policy of the search
+    value  float32 [N, V]   target value, for the player to move; V is 1, or the number of players, starting with that
+    one
 
-A sample depends on the random numbers and on the last N recorded moves, not on how they came in: a replay that was
-filled from the end of a log gives the same batches as the one that saw the whole run.
+A sample depends on the random numbers and on the last N recorded moves, not on the order in which they arrived: a
+replay filled from the end of a log gives the same batches as one that saw the whole run.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Batch:
     """B positions to learn from.
 
     observations: [B, *shape], or one such array per named part.
-    policy: [B, A] target; sums to 1.
-    value: [B] target, for the player to move; [B, players] from a replay with a value per player, that player first.
+    policy: [B, A] target policy; sums to 1.
+    value: [B] target value for the player to move; [B, players], that player first, from a replay with one value per
+        player.
     legal: [B, A] which actions are legal.
     """
 
@@ -48,14 +50,14 @@ class Batch:
 
 
 class Replay:
-    """The last `max_positions` recorded moves of the games that were added.
+    """Replay memory: the last `max_positions` recorded moves of the games that were added.
 
     Args:
-        game: which game it is.
-        max_positions: recorded moves kept; the oldest are forgotten first.
-        value_mix: what the value learns: 0 the game's result, 1 the search's own value, between them a mixture.
-        use_symmetries: show each position as a random one of its symmetric images.
-        is_per_player: give values [B, players]; see `windrow.nets.ResNet`. None: if the game has such values.
+        game: the game.
+        max_positions: maximum number of recorded moves kept; the oldest are dropped first.
+        value_mix: mixture of the value target: 0 is the game's result, 1 is the search's own value.
+        use_symmetries: show each position in a random one of its symmetric images.
+        is_per_player: give values [B, players]; see `windrow.nets.ResNet`. None: only if the game has such values.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Replay:
         is_per_player: bool | None = None,
     ) -> None:
         if max_positions < 1:
-            raise ConfigError(f"a replay keeps at least 1 position, not max_positions={max_positions}")
+            raise ConfigError(f"max_positions must be at least 1, not {max_positions}")
         if not 0.0 <= value_mix <= 1.0:
             raise ConfigError(f"value_mix must be from 0 to 1, not {value_mix}")
         self.game = game = as_core_game(game)
@@ -88,14 +90,14 @@ class Replay:
 
     @property
     def bytes(self) -> int:
-        """Memory of a full replay; it never takes more."""
+        """Memory of a full replay in bytes, which is also the maximum."""
         return self._state.nbytes + self._policy.nbytes + self._value.nbytes
 
     def add(self, record: GameRecord) -> int:
-        """Take in the recorded moves of a game; returns how many.
+        """Add the recorded moves of a game; return their number.
 
         Raises:
-            TrainingError: this is not a record of such a game; nothing was taken.
+            TrainingError: the record does not fit the game; nothing was added.
         """
         states, policy, value = self._unpack(record)
         count = len(states)
@@ -108,13 +110,13 @@ class Replay:
         return count
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Batch:
-        """Positions drawn with replacement, each in a random one of its symmetric images.
+        """Draw positions with replacement, each in a random one of its symmetric images.
 
-        The rows come grouped by image, since their order is nothing that a learner sees. `windrow.train.step_rng` makes
-        the generator of one step of a run, so that a resumed run draws what the run would have drawn.
+        The rows come grouped by image, because their order does not matter to a learner. `windrow.train.step_rng` makes
+        the generator for one step of a run, so that a resumed run draws the same positions.
 
         Raises:
-            TrainingError: there is nothing to draw from yet.
+            TrainingError: the replay is empty.
         """
         if not self._size:
             raise TrainingError("the replay is empty: add games with recorded moves before drawing from it")
@@ -148,7 +150,7 @@ class Replay:
         try:
             states = game.play_many(game.unpack_start(record.initial), moves)[:-1][is_action][record.is_recorded]
         except ValueError as error:
-            raise TrainingError(f"game {record.number} is not one of {self.game!r}: {error}") from error
+            raise TrainingError(f"game {record.number} is not a game of {self.game!r}: {error}") from error
         num_players, num_actions = self.game.num_players, self.game.num_actions
         if record.policy.shape[1] != num_actions or record.returns.shape != (num_players,):
             raise TrainingError(
@@ -160,9 +162,9 @@ class Replay:
             np.isfinite(policy).all() and (policy >= 0).all() and (policy.sum(axis=1, dtype=np.float32) > 0).all()
         )
         if not is_possible or policy[~game.legal_many(states)].any():
-            raise TrainingError(f"game {record.number} has a policy that is none, or is for moves that are not legal")
+            raise TrainingError(f"game {record.number} has a policy that is not a distribution over legal moves")
         if not np.isfinite(record.root_value).all() or not np.isfinite(record.returns).all():
-            raise TrainingError(f"game {record.number} has values that are not numbers")
+            raise TrainingError(f"game {record.number} has values that are not finite numbers")
         movers = game.to_play_many(states).astype(np.intp)
         seats = (movers[:, None] + np.arange(self._value.shape[1])) % num_players
         value = record.returns[seats]  # the player to move first
@@ -175,7 +177,7 @@ class Replay:
 
 
 def split_observations(game: CoreGame, rows: FloatArray) -> FloatArray | dict[str, FloatArray]:
-    """Flat observations [B, floats] as a network takes them: [B, *shape], by name if the game has several parts."""
+    """Reshape flat observations [B, floats] for a network: [B, *shape], by name if the game has several parts."""
     shapes = game.observation
     parts: dict[str, FloatArray] = {}
     start = 0

@@ -1,4 +1,4 @@
-"""When to give a game up, and whether those who would have were really lost."""
+"""Decides when to resign, and measures how many resignations would be wrong."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from windrow.train.selfplay_config import SelfPlayConfig
 
 _MIN_CHECKED = 40
-"""Players who did not lose that must have been watched to the end before anybody resigns."""
+"""Players who did not lose that must be watched to the end before anybody resigns."""
 _MAX_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
 class Watch:
-    """One game: how the values of each player's own moves went.
+    """The values of each player's moves in one game.
 
-    is_checked: the game is played to its end whatever happens, to see who would have resigned wrongly.
+    is_checked: the game is played to its end in any case, to measure wrong resignations.
     recent: per player, the values of the last moves.
-    lowest: per player, the lowest threshold at which they would have gone on so far.
+    lowest: per player, the lowest threshold so far at which the player would have continued.
     """
 
     is_checked: bool
@@ -28,17 +28,17 @@ class Watch:
 
 
 class Resignation:
-    """A threshold on the search's value, held so low that few games are given up wrongly.
+    """A threshold on the search's value, kept so low that few resignations are wrong.
 
-    A player resigns whose last `patience` own moves all had a value below the threshold. Some games are played to the
-    end all the same; from them the threshold is set so that, of the players who did not lose, at most `max_error`
-    would have resigned. Until enough of those were seen nobody resigns.
+    A player resigns whose last `patience` moves all had a value below the threshold. Some games are played to the end
+    in any case. They set the threshold so that, of the players who did not lose, at most `max_error` would have
+    resigned. Until enough of them have been seen, nobody resigns.
 
     Args:
-        below: the highest the threshold may be; None for no resignation at all.
-        patience: moves in a row.
-        max_error: share of players who did not lose and yet would have resigned.
-        margins: what `margins` gave in an earlier run, to go on from.
+        below: maximum of the threshold; None: nobody resigns.
+        patience: number of moves in a row.
+        max_error: maximum share of the players who did not lose that would have resigned.
+        margins: `margins` of an earlier run, to continue from.
     """
 
     def __init__(self, below: float | None, *, patience: int, max_error: float, margins: Sequence[float] = ()) -> None:
@@ -48,23 +48,23 @@ class Resignation:
         self.num_checked = 0
         self.num_wrong = 0
         self.threshold: float | None = None
-        """Values below it count; None while nobody resigns."""
+        """The threshold; None while nobody resigns."""
         self._set_threshold()
 
     @classmethod
     def of(cls, config: SelfPlayConfig, margins: Sequence[float]) -> Resignation:
-        """As a config says, going on from `margins`."""
+        """Make one from a config, continuing from `margins`."""
         return cls(
             config.resign_below, patience=config.resign_patience, max_error=config.resign_max_error, margins=margins
         )
 
     @property
     def margins(self) -> list[float]:
-        """The thresholds at which players who did not lose would have gone on to the end, newest last."""
+        """The thresholds at which players who did not lose would have continued to the end, newest last."""
         return list(self._margins)
 
     def would_resign(self, watch: Watch, player: int, value: float) -> bool:
-        """Note the value of one move; whether its player resigns now."""
+        """Record the value of one move; return whether its player resigns now."""
         recent = watch.recent[player]
         recent.append(value)
         if len(recent) < self._patience:
@@ -75,7 +75,7 @@ class Resignation:
         return self.threshold is not None and margin < self.threshold and not watch.is_checked
 
     def learn(self, watch: Watch, returns: Sequence[float]) -> None:
-        """Take in a game that was played to its end."""
+        """Learn from a game that was played to its end."""
         if self._below is None or not watch.is_checked:
             return
         for player, result in enumerate(returns):
@@ -89,13 +89,13 @@ class Resignation:
         self._set_threshold()
 
     def take_news(self) -> list[float]:
-        """The margins that were learned here since the last time."""
+        """The margins learned here since the last call."""
         news = list(self._news)
         self._news.clear()
         return news
 
     def add(self, margins: Sequence[float]) -> None:
-        """Take in margins that were learned elsewhere."""
+        """Add margins that were learned elsewhere."""
         if margins:
             self._margins.extend(margins)
             self._set_threshold()

@@ -7,16 +7,16 @@
 The folder holds
 
     config.json      the settings
-    rules.json       the facts of the game: sizes and a few random games, to know it again by
-    games/000001.games ...   the games of each iteration, written as they finish; not of a run on a device
+    rules.json       the facts of the game, to recognise it by: sizes and a few random games
+    games/000001.games ...   the games of each iteration, written as they finish (not in a run on a device)
     checkpoints/000001/ ...  weights, optimizer and counters after an iteration
     metrics.jsonl    one line per iteration
-    strength/        rating games and the ratings of checkpoints
-    findings.jsonl   what the diagnosis found wrong, if anything
-    tensorboard/     the same for TensorBoard
-    run.lock         names the process that trains here; a second one is refused
+    strength/        rating games and ratings of checkpoints
+    findings.jsonl   problems that the diagnosis found, if any
+    tensorboard/     the metrics for TensorBoard
+    run.lock         names the process that trains here; a second process is refused
 
-How positions are made and learned from is the strategy's (`windrow.train.strategy`), which the engine names.
+The strategy (`windrow.train.strategy`), which the engine names, decides how positions are made and learned from.
 """
 
 from __future__ import annotations
@@ -47,34 +47,34 @@ from windrow.train.run_lock import RunLock
 from windrow.train.strategy import Event, Strategy, strategy_of
 
 _OLD_OPTIONS = "tensor.json"
-"""What runs of the tensor engine had before their options were a section of config.json."""
+"""Options file of tensor-engine runs before their options became a section of config.json."""
 
 
 @dataclass(frozen=True, slots=True)
 class IterationReport:
-    """One iteration."""
+    """Report on one iteration."""
 
     iteration: int
-    """Its number, from 1 on."""
+    """Number of the iteration, counted from 1."""
     metrics: dict[str, float]
-    """What `metrics.jsonl` says of it: games, losses, speed, strength."""
+    """Metrics of the iteration, as in `metrics.jsonl`: games, losses, speed and strength."""
     checkpoint: Path | None
-    """The folder of the checkpoint that was saved, if one was."""
+    """Folder of the checkpoint that was saved; None if none was saved."""
     findings: tuple[Finding, ...] = ()
-    """What the diagnosis found wrong after it and had not said before."""
+    """Problems that the diagnosis found after this iteration and had not reported before."""
     rating: CheckpointRating | None = None
-    """The latest rating of a checkpoint, if rating games gave one after this iteration."""
+    """Latest rating of a checkpoint; None if no rating games ended after this iteration."""
 
 
 class TrainingRun:
-    """A run in its folder; made by `create` or `resume`.
+    """A training run in its folder, made by `create` or `resume`.
 
-    folder: where it is.
-    config: its settings.
-    game: what is played.
-    counters: how far it is.
-    strategy: plays and learns, a `windrow.train.Strategy`. What one has beyond that contract is its own: the default,
-        `windrow.train.host.HostTraining`, has `evaluator`, `selfplay`, `replay` and `learner`.
+    folder: folder of the run.
+    config: settings of the run.
+    game: game that is learned.
+    counters: progress of the run in counts.
+    strategy: the `windrow.train.Strategy` that plays and learns. A strategy may have attributes beyond that contract:
+        the default, `windrow.train.host.HostTraining`, has `evaluator`, `selfplay`, `replay` and `learner`.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class TrainingRun:
 
     @classmethod
     def create(cls, folder: str | Path, config: TrainConfig, *, strategy: type[Strategy] | None = None) -> TrainingRun:
-        """Begin a new run in `folder`, which must not hold one.
+        """Create a new run in `folder`, which must not hold a run already.
 
         Args:
-            folder: made if it is not there.
-            config: the settings.
-            strategy: plays and learns; None for the one of the engine, `config.search.engine`.
+            folder: folder of the run; it is created if it does not exist.
+            config: settings of the run.
+            strategy: the strategy that plays and learns. None: the one that the engine `config.search.engine` names.
         """
         folder = Path(folder)
         kind = strategy or strategy_of(engine_class(config.search))
@@ -135,20 +135,20 @@ class TrainingRun:
         network: object = None,
         strategy: type[Strategy] | None = None,
     ) -> TrainingRun:
-        """Go on with the run in `folder` from its latest checkpoint.
+        """Continue the run in `folder` from its latest checkpoint.
 
         Args:
-            folder: the run's.
+            folder: folder of the run.
             overrides: settings to change, such as `{"search.num_simulations": 32}`.
-            game: what is played. A game that does not come with windrow must be given: code that a file names is not
+            game: the game of the run. It is needed unless the game is built in, because code that a file names is not
                 imported.
-            network: the class of the network, or where it is, for a run with a network of your own; for the same
-                reason. Its arguments are the run's.
+            network: the class of the network, or its place, if it is your own; needed for the same reason. Its
+                arguments come from the run.
             strategy: as for `create`.
         """
         folder, overrides = Path(folder), overrides or {}
         if not (folder / "config.json").exists():
-            raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
+            raise ConfigError(f"{folder} is not a run: it has no config.json. Name the folder of a run")
         with ExitStack() as held:
             held.callback(RunLock(folder).release)
             config, game = _read_settings(folder, overrides, game, network)
@@ -168,37 +168,37 @@ class TrainingRun:
 
     @property
     def net(self) -> Any:
-        """The network that checkpoints hold."""
+        """The network that is saved in checkpoints."""
         return self.strategy.net
 
     @property
     def is_over(self) -> bool:
-        """Whether a limit of the config is reached."""
+        """Whether the run has reached a limit of its config."""
         return self._progress.is_over
 
     @property
     def progress(self) -> float:
-        """How much of the run is done, from 0 to 1; 0 where it has no end."""
+        """Share of the run that is done, from 0 to 1; 0 for a run without limits."""
         return self._progress.share
 
     def stop(self) -> None:
-        """End after the present iteration; callable from any thread."""
+        """End the run after the present iteration; callable from any thread."""
         self._stop_requested = True
 
     def prepare(self) -> None:
-        """Do what comes before the first iteration, such as compiling for a device; `iterations` does so too."""
+        """Do the work before the first iteration, such as compiling for a device. `iterations` also does it."""
         if not self._is_prepared:
             self.strategy.prepare()
             self._is_prepared = True
 
     def iterations(self, on_event: Event | None = None) -> Iterator[IterationReport]:
-        """Iterate until a limit is reached or `stop` is called; yields a report after each iteration.
+        """Run iterations until a limit is reached or `stop` is called, and yield a report after each.
 
         Args:
-            on_event: called during an iteration, after games with ("games", {"done": games of this iteration so far,
-                "of": games wanted}), and after each step of a learner on the host with ("steps", {"done": steps so
-                far, "of": steps to take, "loss": the step's}). With `overlap` the second kind comes from another
-                thread.
+            on_event: called during an iteration with a kind and its numbers. After games: ("games", {"done": games of
+                this iteration so far, "of": games wanted}). After each step of a learner on the CPU: ("steps", {"done":
+                steps so far, "of": steps to take, "loss": loss of the step}). With `overlap`, the second kind is called
+                from another thread.
         """
         self.prepare()
         while not self.is_over and not self._stop_requested:
@@ -236,7 +236,7 @@ class TrainingRun:
         return IterationReport(counters.iteration, metrics, saved, tuple(findings), rating)
 
     def save(self, metrics: Mapping[str, float] | None = None) -> Path:
-        """Write a checkpoint now, with these metrics or the latest of each; returns its folder."""
+        """Write a checkpoint now, with these metrics or else the latest ones; return its folder."""
         path = save_checkpoint(
             self.folder,
             self.counters.iteration,
@@ -253,7 +253,7 @@ class TrainingRun:
         return path
 
     def summary(self) -> dict[str, Any]:
-        """The whole run so far."""
+        """Summary of the whole run so far."""
         return {
             "run": str(self.folder),
             "game": self.game.name,
@@ -264,7 +264,7 @@ class TrainingRun:
         }
 
     def close(self) -> None:
-        """Free what the run holds, workers and the folder included; may be called more than once."""
+        """Free everything that the run holds, including workers and its lock. May be called more than once."""
         self._held.close()
 
 
@@ -276,13 +276,13 @@ def _write_config(folder: Path, config: TrainConfig, game: CoreGame) -> None:
 def _read_settings(
     folder: Path, overrides: Mapping[str, Any], game: CoreGame | None, network: object
 ) -> tuple[TrainConfig, CoreGame]:
-    """The settings and the game of the run in `folder`, which a stranger may have made.
+    """Read the settings and the game of the run in `folder`, which a stranger may have made.
 
-    Nothing that its config.json names is imported or connected to: a game or a network that does not come with windrow,
-    the game's rules in torch ops and a Ray cluster elsewhere have to be named by the caller too.
+    Nothing that its config.json names is imported or connected to. The caller also has to name a game or a network that
+    is not built in, the game's rules in torch ops, and a Ray cluster elsewhere.
 
     Args:
-        folder: the run's.
+        folder: folder of the run.
         overrides: settings that the user changes.
         game: the game that the user named.
         network: the network that the user named.
@@ -290,8 +290,8 @@ def _read_settings(
     path = folder / "config.json"
     if (folder / _OLD_OPTIONS).exists():
         raise ConfigError(
-            f"{folder / _OLD_OPTIONS} is of a windrow before 0.2. Move its game and device to search.engine in {path}, "
-            f"beside the engine's name, and the rest to a section device; then delete {_OLD_OPTIONS}"
+            f"{folder / _OLD_OPTIONS} is from a windrow before 0.2. Move its game and device to search.engine in "
+            f"{path}, beside the engine's name, and the rest to a section device. Then delete {_OLD_OPTIONS}"
         )
     config = TrainConfig.read(path, overrides)
     try:
@@ -304,18 +304,18 @@ def _read_settings(
     if own is not None:
         config = config.replace(network=own)
     elif network is not None:
-        raise ConfigError(f"{path} says that this run trains {config.network.in_words()}: leave --network out")
+        raise ConfigError(f"{path} says that this run trains {config.network.in_words()}: remove --network")
     for name, value in config.search.options_for(EngineOptions).foreign_code().items():
         if (key := f"search.engine.{name}") not in overrides:
             raise ConfigError(
                 f"{path} sets {key} to {value}, which can run code in this process. windrow does not do that because "
-                f"a file says so: repeat it yourself, --set {key}={value}"
+                f"a file says so. If you trust it, repeat it yourself: --set {key}={value}"
             )
     return config, found
 
 
 def _changed_options(config: TrainConfig) -> list[str]:
-    """Settings of sections that not every strategy reads and that are not as they are by default: "device.compile"."""
+    """Settings that differ from their defaults in sections that only some strategies read, such as "device.compile"."""
     options = {section: getattr(config, section) for section in STRATEGY_SECTIONS}
     return [
         f"{section}.{name}"
@@ -330,7 +330,9 @@ def _check_sections(kind: type[Strategy], given: Iterable[str]) -> None:
     for key in given:
         section = key.partition(".")[0]
         if section in STRATEGY_SECTIONS and section != kind.section:
-            raise ConfigError(f"{key} is a setting of --engine {_engines_with(section)}: add that, or leave it out")
+            raise ConfigError(
+                f"{key} is a setting of --engine {_engines_with(section)}: add that option, or remove the setting"
+            )
 
 
 def _engines_with(section: str) -> str:
@@ -338,7 +340,7 @@ def _engines_with(section: str) -> str:
 
 
 def _find_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a run; None if the run has saved none.
+    """Find the newest undamaged checkpoint of a run; None if the run has saved none.
 
     Raises:
         CheckpointError: there are checkpoints, but all of them are damaged.
@@ -348,11 +350,11 @@ def _find_checkpoint(folder: Path) -> Path | None:
     if places:
         names = ", ".join(map(str, places))
         raise CheckpointError(
-            f"no checkpoint of {folder} can be used, and going on without one would start over: {names}. The warnings "
-            "say what is wrong with each. Restore one from a copy, or begin a new run in another folder"
+            f"all checkpoints of {folder} are damaged, and without one the run would start over: {names}. The warnings "
+            "above say what is wrong with each. Restore one from a backup, or start a new run in another folder"
         )
     return path
 
 
 def _ignore(kind: str, numbers: dict[str, float]) -> None:
-    """No one listens."""
+    """Ignore an event."""

@@ -21,6 +21,7 @@ from typing import Any, cast
 from weakref import WeakSet
 
 from windrow.errors import ConfigError, TrainingError
+from windrow.files import open_regular
 from windrow.train.disk import explain_write
 
 FILE = "run.lock"
@@ -105,6 +106,36 @@ def _leave_to_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
+def is_trainer_alive(folder: Path) -> bool | None:
+    """Whether the process that last trained in `folder` still exists; None where that is not known.
+
+    It is not known on another machine. The lock itself is not tried: a trainer that begins now would be refused.
+    """
+    try:
+        with open_regular(folder / FILE) as file:
+            found = _read_holder(file.fileno())
+        pid = found.get("pid")
+        if found.get("host") != socket.gethostname() or not isinstance(pid, int) or pid <= 0:
+            return None
+        os.kill(pid, 0)
+    except PermissionError:
+        return True  # another user's
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return None
+    return True
+
+
+def _read_holder(file: int) -> dict[str, Any]:
+    """What the process that has the lock wrote about itself; empty if that cannot be read."""
+    try:
+        found: Any = json.loads(os.pread(file, 1 << 16, 0))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 def _describe_self() -> dict[str, Any]:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
@@ -113,13 +144,9 @@ def _describe_self() -> dict[str, Any]:
 
 def _describe_holder(file: int) -> str:
     """The process that has the lock, as it has described itself."""
-    try:
-        found: Any = json.loads(os.pread(file, 1 << 16, 0))
-    except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    facts = {name: _printable(value) for name, value in _read_holder(file).items()}
+    if not facts:
         return "another process"  # which has not described itself yet
-    facts = {name: _printable(value) for name, value in cast("dict[str, Any]", found).items()}
     host = "" if facts.get("host") == socket.gethostname() else f" on {facts.get('host')}"
     if facts.get("pid") == str(os.getpid()) and not host:
         return f"this process (pid {os.getpid()}), by a run that was not closed"

@@ -1,10 +1,10 @@
-"""Games of a network against itself: many at once, and a finished one is replaced at once.
+"""Self-play: many games at once of a network against itself, where a finished game is replaced at once.
 
     selfplay = SelfPlay(game, evaluator, SearchConfig(num_simulations=64, dirichlet_fraction=0.25), SelfPlayConfig())
     for record in selfplay.play(1000):
         replay.add(record)
 
-Where the games are played is the backend's (`windrow.train.selfplay_backend`), which the engine names.
+The backend (`windrow.train.selfplay_backend`), which the engine names, decides where the games are played.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ __all__ = ["SelfPlay", "SelfPlayConfig", "SelfPlayStats"]
 
 
 class SelfPlay:
-    """Plays a game against itself.
+    """Plays games of an evaluator against itself.
 
-    Games are numbered from `next_game` on, and a game's number is the key of all its random numbers: with an evaluator
-    that answers the same to the same batches, the same games are played whatever came before.
+    Games are numbered from `next_game` on, and a game's number is the key of all its random numbers. With an evaluator
+    that gives the same answers to the same batches, the same games are played whatever was played before.
 
-    `search.engine` says where they are played: "vectorized" (or "auto") in this process, "multiprocess" in worker
-    processes, "ray" on a cluster.
+    `search.engine` decides where the games are played: "vectorized" (or "auto") in this process, "multiprocess" in
+    worker processes, "ray" on a cluster.
 
     Args:
         game: the rules.
-        evaluator: priors and values; its weights may be updated between two games that `play` gives. For
-            `engine="ray"` a network is given as `PortableNetwork`.
-        search: how moves are searched: budget, noise or `root="gumbel"`, temperature, seed. A Gumbel root needs
-            `gumbel_scale=1` here: without it games that begin alike go on alike.
-        config: how games are played; None for the defaults.
-        cache: evaluations to use again; None for one of its own if `search.cache_memory` asks for it. Workers take no
-            cache: `search.cache_memory` is divided among them.
-        next_game: the number of the next game to start.
-        first_version: what records call the weights that the evaluator has now; updates count from there.
-        resign_margins: `resignation.margins` of an earlier run, to go on from.
+        evaluator: gives priors and values. Its weights may be updated between two games that `play` yields. For
+            `engine="ray"`, give a network as `PortableNetwork`.
+        search: settings of the search: budget, noise or `root="gumbel"`, temperature, seed. A Gumbel root needs
+            `gumbel_scale=1` here, because without noise games that begin alike stay alike.
+        config: settings of self-play; None for the defaults.
+        cache: prediction cache to share. None: self-play makes its own if `search.cache_memory` is set. Workers cannot
+            share a cache; they divide `search.cache_memory`.
+        next_game: number of the next game to start.
+        first_version: version number that records give to the evaluator's present weights; updates count from there.
+        resign_margins: `resignation.margins` of an earlier run, to continue from.
 
     Raises:
-        ConfigError: the settings cannot be followed; the message says which.
+        ConfigError: self-play cannot follow the settings; the message says which.
     """
 
     def __init__(
@@ -87,29 +87,29 @@ class SelfPlay:
             resign_margins=tuple(resign_margins),
         )
         self.backend: Any = kind(setup)
-        """Where games are played, a `SelfPlayBackend`. What one has beyond that contract is its own: those with workers
-        count in `num_restarts` how many were lost and replaced."""
+        """The `SelfPlayBackend` that plays the games. A backend may have attributes beyond that contract: those with
+        workers count lost and replaced workers in `num_restarts`."""
         self.stats: SelfPlayStats = self.backend.stats
         self._turns: Generator[None, None, None] | None = None
 
     @property
     def next_game(self) -> int:
-        """The number of the next game to start."""
+        """Number of the next game to start."""
         return self.backend.ledger.next_game
 
     @property
     def version(self) -> int:
-        """What records call the present weights."""
+        """Version number that records give to the present weights."""
         return self.backend.version
 
     @property
     def resignation(self) -> Resignation:
-        """When games are given up, as far as was learned from all games."""
+        """The resignation threshold, as learned from all games."""
         return self.backend.resignation
 
     @property
     def num_simulations(self) -> int:
-        """Budget of a full search; another one holds from the next moves on."""
+        """Simulations of a full search. A new value applies from the next moves on."""
         return self.backend.num_simulations
 
     @num_simulations.setter
@@ -118,43 +118,45 @@ class SelfPlay:
 
     @property
     def num_in_progress(self) -> int:
-        """Games started and not finished."""
+        """Number of games started and not finished."""
         return self.backend.num_in_progress
 
     def play(
         self, num_games: int, *, refill: bool = True, until: Callable[[], bool] | None = None
     ) -> Iterator[GameRecord]:
-        """Play until `num_games` more games have finished; yields each as it does.
+        """Play until `num_games` more games have finished, and yield each game when it ends.
 
         Args:
-            num_games: how many to give.
-            refill: put a new game into a free slot at once, so that others are in progress when this ends; the next
-                `play` goes on with them. Otherwise exactly `num_games` are started and all of them end here, the last
-                ones in smaller batches: that is what a reproducible run needs.
-            until: asked again and again, also while no game finishes; play ends early once it says True.
+            num_games: number of games to yield.
+            refill: start a new game in a free slot at once, so that games are in progress when this ends; the next
+                `play` continues them. If false, exactly `num_games` are started and all of them end here, the last ones
+                in smaller batches. A reproducible run needs that.
+            until: checked again and again, also while no game finishes; play ends early once it returns true.
         """
         if num_games < 1:
             raise ConfigError(f"num_games must be at least 1, not {num_games}")
         if not refill and self.num_in_progress:
-            raise ConfigError(f"{self.num_in_progress} games are in progress: refill=False is for play from the start")
+            raise ConfigError(
+                f"{self.num_in_progress} games are in progress: call drop_games() before play(refill=False)"
+            )
         self.backend.ledger.num_allowed = float("inf") if refill else num_games
         return self._play(num_games, until)
 
     def drop_games(self) -> None:
-        """Forget the games in progress; those that workers have finished and not handed in, too."""
+        """Drop the games in progress, including those that workers have finished and not handed in."""
         self._end_turns()
         self.backend.drop_games()
 
     def close(self) -> None:
-        """End workers and free the trees; may be called more than once."""
+        """End the workers and free the trees. May be called more than once."""
         self._end_turns()
         self.backend.close()
 
     def _play(self, num_games: int, until: Callable[[], bool] | None = None) -> Generator[GameRecord, None, None]:
-        """Give games out as they finish.
+        """Yield games as they finish.
 
-        An interrupt loses no game: one that is given out was taken from `finished` without a call in between, and what
-        the backend was doing is the backend's to put right.
+        An interrupt loses no game: a game is taken from `finished` and yielded without a call in between, and the
+            backend repairs what an interrupt cut off in it.
         """
         self._end_turns()  # of a `play` that was left, and may not have been freed yet
         backend: SelfPlayBackend = self.backend
@@ -176,7 +178,9 @@ class SelfPlay:
                 elif self._turns is turns:
                     next(turns)
                 else:
-                    raise ConfigError("this play() is over, since another one was begun or the games were dropped")
+                    raise ConfigError(
+                        "this play() is over, because another play() was started or the games were dropped"
+                    )
         finally:
             turns.close()
             if self._turns is turns:
@@ -196,8 +200,8 @@ def backend_of(engine: str) -> type[SelfPlayBackend]:
         able = " or ".join(f'"{name}"' for name in engines_that(lambda other: other.selfplay is not None))
         only = "has no self-play backend"
         if kind.training != Engine.training:
-            only = f"plays against itself in training alone, windrow train GAME --engine {engine}"
-        raise ConfigError(f"the {engine} engine {only}. Here set engine to {able}")
+            only = f"plays itself only in training (windrow train GAME --engine {engine})"
+        raise ConfigError(f"the {engine} engine {only}. Set engine to {able}")
     module, _, name = kind.selfplay.partition(":")
     return getattr(import_module(module), name)
 
@@ -213,12 +217,14 @@ def _check(
     """Raise `ConfigError` for settings that self-play cannot follow."""
     able = engine_class(search).capabilities
     if has_cache and not kind.takes_cache:
-        raise ConfigError("a PredictionCache is in the memory of one process: set cache_memory instead")
+        raise ConfigError("a PredictionCache works only within one process: set cache_memory instead")
     if search.num_simulations is None or search.time_limit_s is not None:
-        raise ConfigError("self-play counts simulations: set num_simulations, and no time_limit_s")
+        raise ConfigError("self-play needs a fixed number of simulations: set num_simulations and remove time_limit_s")
     if search.trees_per_root > 1:
-        raise ConfigError("self-play has a tree for every game: set trees_per_root=1")
+        raise ConfigError("self-play uses one tree per game: set trees_per_root=1")
     if able.asks_game_here:
         check_apply(game, game.initial_state())
     if config.resign_below is not None and game.num_players != 2:
-        raise ConfigError(f"resign_below is for games of two players: leave it out, {game!r} has {game.num_players}")
+        raise ConfigError(
+            f"resign_below works only with two players, and {game!r} has {game.num_players}: remove resign_below"
+        )

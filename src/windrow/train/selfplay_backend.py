@@ -1,4 +1,4 @@
-"""The contract of a self-play backend: where the games of a `SelfPlay` are played, and what all backends share.
+"""The contract of a self-play backend, which plays the games of a `SelfPlay`, and what all backends share.
 
 `SelfPlay` gives the games out. A backend plays them: in this process, in worker processes or on a cluster. It is used
 by one thread at a time, in this order:
@@ -33,12 +33,12 @@ from windrow.train.selfplay_config import SelfPlayConfig, SelfPlayStats
 
 _MAX_REMEMBERED_GAMES = 1 << 18
 COUNTED_HERE = ("games", "repeated_games", "total_s")
-"""What `SelfPlay` and `take_in` count; backends count the rest of the stats."""
+"""Statistics that `SelfPlay` and `take_in` count; backends count the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfPlaySetup:
-    """What a backend is made with: the arguments of `SelfPlay`, checked."""
+    """The checked arguments of `SelfPlay`, from which a backend is made."""
 
     game: CoreGame
     evaluator: object
@@ -59,9 +59,9 @@ class SelfPlayBackend(ABC):
     def __init__(self, setup: SelfPlaySetup) -> None:
         self.game, self.search, self.config = setup.game, setup.search, setup.config
         self.ledger = GameLedger(setup.next_game)
-        """The numbers of games."""
+        """Numbers of the games."""
         self.finished: deque[GameRecord] = deque()
-        """Games to give out."""
+        """Finished games, to be yielded."""
         self.stats = SelfPlayStats()
         self.resignation = Resignation.of(setup.config, setup.resign_margins)
         self._seen: dict[bytes, None] = {}
@@ -70,17 +70,17 @@ class SelfPlayBackend(ABC):
     @property
     @abstractmethod
     def version(self) -> int:
-        """What records call the present weights."""
+        """Version number that records give to the present weights."""
 
     @property
     def num_in_progress(self) -> int:
-        """Games begun, or to be begun again, and not finished."""
+        """Number of games started, or to be started again, and not finished."""
         return self.ledger.num_open
 
     @property
     @abstractmethod
     def num_simulations(self) -> int:
-        """Budget of a full search."""
+        """Simulations of a full search."""
 
     @num_simulations.setter
     @abstractmethod
@@ -88,20 +88,20 @@ class SelfPlayBackend(ABC):
 
     @abstractmethod
     def turns(self) -> Generator[None, None, None]:
-        """Play as long as somebody asks for the next turn; see above."""
+        """Play as long as the caller asks for the next turn; see above."""
 
     @abstractmethod
     def drop_games(self) -> None:
-        """Forget the games in progress, and those in `finished`."""
+        """Drop the games in progress and those in `finished`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything; may be called more than once."""
+        """Free everything. May be called more than once."""
 
     # --- Games that have ended --------------------------------------------------------------------------------
 
     def take_in(self, record: GameRecord) -> None:
-        """Count a game that has ended, and let it be given out."""
+        """Count a finished game and add it to `finished`."""
         self.finished.append(record)
         self._count(record)
 
@@ -121,7 +121,7 @@ class SelfPlayBackend(ABC):
             self._handed_in = None
 
     def _count(self, record: GameRecord) -> None:
-        """Count a game, and whether it was played before, move for move, as far as memory goes back."""
+        """Count a game, and whether it repeats an earlier one that is still remembered."""
         self.stats.games += 1
         moves = record.moves_key
         if moves in self._seen:
@@ -132,7 +132,7 @@ class SelfPlayBackend(ABC):
                 del self._seen[next(iter(self._seen))]
 
     def _forget_games(self) -> None:
-        """The part of `drop_games` that is the same everywhere."""
+        """The part of `drop_games` that all backends share."""
         self.ledger.drop()
         self.finished.clear()
         self._handed_in = None

@@ -1,4 +1,4 @@
-"""Every knob of self-play, explained once; and what it has done."""
+"""Settings and statistics of self-play."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ from windrow.settings import Settings
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class SelfPlayConfig(Settings):
-    """How games are played; how their moves are searched is the `SearchConfig`'s."""
+    """Settings of self-play. Settings of its searches are in the `SearchConfig`."""
 
     num_slots: int = 128
-    """Games played at once: with one leaf per tree, the rows of the network's batch."""
+    """Number of games played at the same time. With one leaf per tree, this is the network's batch size."""
     full_fraction: float = 1.0
-    """Share of the moves searched with the whole budget, and recorded to be learned from. The others only carry the
-    game on: they are searched with `fast_simulations`, without noise, and not recorded (playout-cap randomization)."""
+    """Share of moves searched with the whole budget (playout-cap randomization). Only these moves are recorded for
+    learning. The other moves are searched with `fast_simulations` and without noise."""
     fast_simulations: int = 16
-    """Budget of those others."""
+    """Simulations per move for the moves that are not searched with the whole budget."""
     temperature_plies: int = 15
-    """Moves from the start of the game drawn at the `SearchConfig`'s temperature; later ones at `late_temperature`."""
+    """Number of moves at the start of a game that are drawn at the `SearchConfig`'s temperature. Later moves are drawn
+    at `late_temperature`."""
     late_temperature: float = 0.0
-    """0 plays the best move. A Gumbel root draws in its own way, and both temperatures are left out."""
+    """Temperature of the later moves; 0 plays the best move. A Gumbel root draws moves in its own way and ignores both
+    temperatures."""
     opening_plies: int = 0
-    """Most random moves at the start of a game; how many is drawn evenly from 0 to this. They are not recorded."""
+    """Maximum number of random moves at the start of a game. The number is drawn evenly from 0 to this maximum. Random
+    moves are not recorded."""
     max_plies: int | None = None
-    """A game of so many moves is called a draw. None: no limit."""
+    """Maximum length of a game in moves; a longer game is called a draw. None: no limit."""
     reuse_tree: bool = True
-    """Keep what was found below the move that is played."""
+    """Whether to keep the subtree below the move that is played."""
     resign_below: float | None = None
-    """Give a game up whose value stays below this, e.g. -0.9. None: play every game to its end. The threshold in force
-    is lower where the games that are played on show that more than `resign_max_error` would be given up wrongly."""
+    """Value below which a player resigns, such as -0.9. None: every game is played to its end. The threshold is lowered
+    automatically if the games played to the end show that more than `resign_max_error` of the resignations would be
+    wrong."""
     resign_patience: int = 2
-    """Moves in a row that must look lost."""
+    """Number of a player's moves in a row that must be below `resign_below` before the player resigns."""
     resign_check_fraction: float = 0.1
-    """Share of games played to the end to see who would have resigned wrongly."""
+    """Share of games that are played to the end without resignation, to measure wrong resignations."""
     resign_max_error: float = 0.05
-    """Most players who did not lose that would have resigned."""
+    """Maximum share of the players who did not lose that would have resigned."""
 
     def __post_init__(self) -> None:
         self._check_integer("num_slots", 1, 1 << 24)
@@ -54,50 +58,52 @@ class SelfPlayConfig(Settings):
         self._check_number("resign_check_fraction", 0.0, 1.0)
         self._check_number("resign_max_error", 0.0, 1.0)
         if self.resign_below is not None and self.resign_check_fraction == 0.0:
-            raise ConfigError("resign_below needs some games played to the end: set resign_check_fraction above 0")
+            raise ConfigError(
+                "resign_below needs some games that are played to the end: set resign_check_fraction above 0"
+            )
 
 
 @dataclass(slots=True)
 class SelfPlayStats:
-    """What self-play has done since it was made; all counts only grow."""
+    """Statistics of self-play since it was created; all counts only grow."""
 
     games: int = 0
     """Games that ended."""
     moves: int = 0
-    """Moves of all games, those in progress included."""
+    """Moves in all games, including games in progress."""
     recorded_moves: int = 0
-    """Moves that were searched with the whole budget and are learned from."""
+    """Moves that were searched with the whole budget and recorded for learning."""
     repeated_games: int = 0
-    """Games that were move for move an earlier one."""
+    """Games that repeated an earlier game move for move."""
     resigned_games: int = 0
-    """Games that were given up."""
+    """Games that ended by resignation."""
     first_player_wins: int = 0
     """Games that player 0 won."""
     draws: int = 0
-    """Games that nobody won."""
+    """Games that ended in a draw."""
     simulations: int = 0
-    """Over all searches."""
+    """Simulations over all searches."""
     evaluations: int = 0
-    """Nodes expanded, less is evaluated if a cache knew some."""
+    """Nodes expanded, including those served from the cache."""
     nn_batches: int = 0
-    """Calls of the evaluator."""
+    """Number of calls of the evaluator."""
     nn_positions: int = 0
-    """Rows evaluated."""
+    """Rows (positions) evaluated."""
     nn_places: int = 0
-    """Rows that the batches had room for."""
+    """Room for rows in the batches."""
     select_s: float = 0.0
-    """Seconds that went into walking down trees."""
+    """Seconds spent on walking down trees."""
     encode_s: float = 0.0
-    """Seconds that went into writing observations."""
+    """Seconds spent on writing observations."""
     evaluate_s: float = 0.0
-    """Seconds in the evaluator, or waiting for it."""
+    """Seconds spent in the evaluator or waiting for it."""
     complete_s: float = 0.0
-    """Seconds that went into expanding and backing up."""
+    """Seconds spent on expanding nodes and backing up values."""
     total_s: float = 0.0
-    """Seconds inside `play`."""
+    """Seconds spent inside `play`."""
 
     def add_up(self, counts: Collection[Mapping[str, float]], *, without: Collection[str] = ()) -> None:
-        """Set all numbers but those `without` to the sums of what several workers have counted, by name."""
+        """Set all numbers, except those in `without`, to the sums of what several workers counted."""
         for number in fields(self):
             if number.name not in without:
                 total = sum(counted.get(number.name, 0) for counted in counts)
@@ -105,5 +111,5 @@ class SelfPlayStats:
 
     @property
     def batch_fill(self) -> float:
-        """Rows evaluated as a share of the rows that the batches had room for."""
+        """Rows evaluated, as a share of the room in the batches."""
         return self.nn_positions / self.nn_places if self.nn_places else 0.0

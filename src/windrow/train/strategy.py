@@ -1,4 +1,4 @@
-"""The contract of a training strategy: how the positions of a run are made and learned from, and where.
+"""The contract of a training strategy: how and where a run makes positions and learns from them.
 
 A `TrainingRun` looks after the folder, the limits, the metrics and the checkpoints. A strategy has the network, plays
 and learns. It is used by one thread at a time, in this order:
@@ -35,48 +35,48 @@ if TYPE_CHECKING:
 
 Event: TypeAlias = Callable[[str, dict[str, float]], None]
 """Called often during an iteration: ("games", {"done": ..., "of": ...}) after games, ("steps", {"done": ..., "of": ...,
-"loss": ...}) after steps of the learner. See `TrainingRun.iterations`."""
+"loss": ...}) after learning steps. See `TrainingRun.iterations`."""
 
 
 class Strategy(ABC):
     """Plays and learns for one run."""
 
     configs: ClassVar[str | None] = None
-    """Folder of the shipped configs that are made for this strategy, below those that are for all."""
+    """Folder of the shipped configs made for this strategy, next to the configs for all strategies."""
     section: ClassVar[str | None] = None
     """Section of a `TrainConfig` that no other strategy reads."""
     backend: str
-    """What evaluates the network in self-play, in a word; known once it is open."""
+    """Name of the backend that evaluates the network in self-play; known once the strategy is open."""
     choice: str
-    """The same in words, and why."""
+    """Description of that backend and why it was chosen."""
 
     def __init__(self, game: CoreGame, config: TrainConfig) -> None:
         self.game, self.config = game, config
 
     @abstractmethod
     def open(self, folder: Path, progress: Progress, learner_state: Mapping[str, Any] | None) -> None:
-        """Make all that is needed to play and learn.
+        """Make everything needed to play and learn.
 
         Args:
-            folder: the run's, locked by this process.
-            progress: the run's counters and limits; `iterate` needs it too.
-            learner_state: None in a new run. On resume the tensors of `learner_state()`, and the network's weights,
-                each under the name that it has in `net.state_dict()` with "net." in front: load both.
+            folder: folder of the run, locked by this process.
+            progress: counters and limits of the run; `iterate` needs them too.
+            learner_state: None in a new run. On resume, the tensors of `learner_state()` and the network's weights,
+                each named as in `net.state_dict()` with the prefix "net.": load both.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most need no preparation
-        """Do beforehand what takes long; the clock of the run stands still."""
+        """Do beforehand what takes long; the clock of the run is stopped meanwhile."""
 
     @abstractmethod
     def iterate(self, on_event: Event) -> dict[str, float]:
-        """Play and learn for one iteration; blocks. Gives its metrics, named as in docs/train.md.
+        """Play and learn for one iteration; blocks. Return its metrics, named as in docs/train.md.
 
         Raises:
-            TrainingError: the network is spoiled; the run adds which checkpoint is the last good one.
+            TrainingError: the weights are unusable; the run adds which checkpoint is the last good one.
         """
 
     def measure_strength(self) -> dict[str, float]:
-        """Test the present network quickly, where the game has a test; gives metrics too."""
+        """Test the present network quickly, where the game has a test; return metrics."""
         return {}
 
     @property
@@ -86,7 +86,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def learner_state(self) -> Mapping[str, Any]:
-        """The tensors that `open` needs to go on, by name, such as the optimizer's: a flat mapping, as `Learner.state`.
+        """The tensors by name that `open` needs to continue, such as the optimizer's: a mapping like `Learner.state`.
 
         The weights need not be among them: a checkpoint has them from `net`.
         """
@@ -96,7 +96,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything, after a failed `open` too; may be called more than once."""
+        """Free everything, also after a failed `open`. May be called more than once."""
 
 
 def strategy_of(engine: type[Engine]) -> type[Strategy]:

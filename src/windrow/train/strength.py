@@ -1,4 +1,4 @@
-"""A quick test of strength during training: how often the bare network keeps what a solved position is worth."""
+"""A quick strength test during training: how often the network alone keeps the result of a solved position."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class StrengthTest:
-    """The network's first choice, without a search, on positions whose every move is solved.
+    """The network's first choice, without a search, on solved positions.
 
     Args:
-        game: the game; `positions_for` says whether there are solved positions of it.
-        evaluator: what is tested.
+        game: the game; `positions_for` says whether it has solved positions.
+        evaluator: the evaluator to test.
     """
 
     def __init__(self, game: CoreGame, evaluator: object, positions: list[SolvedPosition]) -> None:
@@ -36,7 +36,7 @@ class StrengthTest:
 
 
 def make_strength_test(game: CoreGame, evaluator: object) -> StrengthTest | None:
-    """A test for this game, or None if there is none."""
+    """The test for this game; None if the game has none."""
     if game.name != "connect4" or dict(game.options) != dict(NativeGame("connect4").options):
         return None
     from windrow.play.solved import solved_positions

@@ -1,4 +1,4 @@
-"""How a run rates its checkpoints: the section `[strength]` of a `TrainConfig`."""
+"""Settings of the checkpoint ratings: the section `[strength]` of a `TrainConfig`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from windrow.settings import Settings
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class StrengthConfig(Settings):
-    """How a run rates its checkpoints by games against each other and against fixed players."""
+    """Settings of the ratings of a run's checkpoints, by games against each other and against fixed players."""
 
     share: float = 0.05
-    """Largest share of the run's time that rating games may take. 0 turns them off."""
+    """Maximum share of the run's time that rating games may take. 0: no rating games."""
     opponents: tuple[str, ...] = ("random", "rollout:50")
-    """Fixed players, the weakest first, named as for `windrow match`: "random", "rollout:400", "solver", the folder of
-    another run. Each joins once a checkpoint leads the one before it by 100 Elo. May be empty: checkpoints then play
-    only each other."""
+    """Fixed players, the weakest first, named as for `windrow match`: "random", "rollout:400", "solver", or the folder
+    of another run. A player joins once a checkpoint leads the player before it by 100 Elo. With an empty list,
+    checkpoints play only each other."""
     num_simulations: int = 16
     """Simulations per move of the checkpoints in rating games."""
 
@@ -33,6 +33,6 @@ class StrengthConfig(Settings):
         for name in cast("Sequence[str]", names):
             if "engine" in parse_spec(name).settings:
                 # A run's folder may come from a stranger, and some engines connect elsewhere or import what they name.
-                raise ConfigError(f"opponents cannot choose an engine: leave engine= out of {name!r:.100}")
+                raise ConfigError(f"opponents cannot choose an engine: remove engine= from {name!r:.100}")
         object.__setattr__(self, "opponents", tuple(dict.fromkeys(cast("Sequence[str]", names))))
         self._check_integer("num_simulations", 0, 2**31 - 2)

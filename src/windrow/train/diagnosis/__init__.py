@@ -1,4 +1,4 @@
-"""A diagnosis of training runs: it watches every run, and reads finished ones.
+"""A diagnosis of training runs. It watches every run, and also reads finished ones.
 
     for finding in diagnose_run("runs/hex"):
         print(finding.evidence, finding.remedy)
@@ -45,7 +45,7 @@ CHECKS: tuple[Callable[[Evidence], Finding | None], ...] = (
     *(games.repeated_games, games.no_exploration, games.one_result, games.cut_games),
     *(value_by_mover, learning.constant_value, learning.reused_positions, learning.small_replay),
 )
-"""Every check, the most urgent first; each gives a finding, or None."""
+"""All checks, the most urgent first. Each gives a finding or None."""
 _MAX_SHARE = 0.01
 """Share of a run's time that reading games and evaluating positions may take."""
 _FIRST_LOOK_S = 0.1
@@ -53,43 +53,43 @@ _FIRST_LOOK_S = 0.1
 
 
 def diagnose(run: Evidence) -> list[Finding]:
-    """What is wrong with a run, the most urgent first."""
+    """The problems of a run, the most urgent first."""
     iteration = int(run.metrics[-1]["iteration"]) if run.metrics else 0
     return [replace(found, iteration=iteration) for check in CHECKS if (found := check(run)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What an examination of a run's folder came to."""
+    """Result of examining a run's folder."""
 
     findings: list[Finding]
-    """What is wrong, the most urgent first."""
+    """The problems found, the most urgent first."""
     not_examined: list[str]
-    """What was left out, each with the reason and what to do about it, in a sentence."""
+    """What could not be examined, each with the reason and the remedy, in a sentence."""
 
 
 def diagnose_run(folder: str | Path, *, game: CoreGame | None = None, network: object = None) -> list[Finding]:
-    """What is wrong with the run in `folder`, as far as it has come: the findings of `examine_run`."""
+    """The findings of `examine_run` for the run in `folder`."""
     return examine_run(folder, game=game, network=network).findings
 
 
 def examine_run(folder: str | Path, *, game: CoreGame | None = None, network: object = None) -> Examination:
-    """Look for faults in the run in `folder`, as far as it has come.
+    """Look for problems in the run in `folder`, as far as it has come.
 
     Args:
-        folder: the run's.
-        game: what is played; needed for a game that does not come with windrow, whose positions are otherwise left out.
-        network: the class of the run's network, or where that is, such as "mynet.py:Net"; needed for one that does not
-            come with windrow, whose values are otherwise left out. Several may be given.
+        folder: folder of the run.
+        game: the game. It is needed for a game that is not built in; without it, positions are not examined.
+        network: the class of the run's network, or its place such as "mynet.py:Net". It is needed for a network that is
+            not built in; without it, values are not examined. Several may be given.
 
     Raises:
         ConfigError: the folder holds no run.
-        CheckpointError: its metrics, games or network cannot be read, or `network` names another one.
+        CheckpointError: the metrics, games or network cannot be read, or `network` names another one.
     """
     folder = Path(folder)
     path = folder / "config.json"
     if not path.exists():
-        raise ConfigError(f"{folder} holds no run: there is no config.json in it. Name the folder of one")
+        raise ConfigError(f"{folder} is not a run: it has no config.json. Name the folder of a run")
     config, left_out = TrainConfig.read(path), list[str]()
     try:
         game = game_of_run(folder, config.game, config.game_options, game)
@@ -101,13 +101,13 @@ def examine_run(folder: str | Path, *, game: CoreGame | None = None, network: ob
         left_out.append("The games and values were not examined: the run has kept no games.")
     elif game is None:
         left_out.append(
-            f"The values were not examined: {config.game:.100} does not come with windrow, and no code that a file "
-            f"names is imported. Name the game: --game {config.game:.100}"
+            f"The values were not examined: {config.game:.100} is not a built-in game, and windrow imports no code "
+            f"that a file names. Name the game: --game {config.game:.100}"
         )
     elif config.network.kind not in KINDS and network is None:
         left_out.append(
-            f"The values were not examined: the network {config.network.kind:.100} does not come with windrow, and no "
-            f"code that a file names is imported. Name the network: --network {spell_network(config.network):.200}"
+            f"The values were not examined: the network {config.network.kind:.100} is not built in, and windrow "
+            f"imports no code that a file names. Name the network: --network {spell_network(config.network):.200}"
         )
     else:
         from windrow.train.checkpoint import latest_checkpoint, load_model
@@ -118,14 +118,14 @@ def examine_run(folder: str | Path, *, game: CoreGame | None = None, network: ob
 
 
 class Diagnosis:
-    """Watches a run as it goes on; every finding is told once, and kept in findings.jsonl.
+    """Watches a run in progress. Every problem is reported once and kept in findings.jsonl.
 
     Args:
-        folder: the run's.
-        config: its settings.
-        game: what is played.
-        first_iteration: the iteration that comes next; findings of it and later ones, left by a run that was killed
-            before it saved a checkpoint, are dropped.
+        folder: folder of the run.
+        config: settings of the run.
+        game: the game.
+        first_iteration: the next iteration. Findings of it and later iterations are dropped; a run that was killed
+            before it saved a checkpoint left them.
     """
 
     def __init__(self, folder: Path, config: TrainConfig, game: CoreGame, *, first_iteration: int) -> None:
@@ -137,13 +137,13 @@ class Diagnosis:
         self._spent_s, self._last_s = 0.0, _FIRST_LOOK_S
 
     def look(self, iteration: int, metrics: Mapping[str, float], net: Any, *, is_over: bool) -> list[Finding]:
-        """The new findings after an iteration; blocks, and takes `_MAX_SHARE` of the run's time at most.
+        """The new findings after an iteration; blocks, for at most `_MAX_SHARE` of the run's time.
 
         Args:
-            iteration: its number.
-            metrics: its metrics.
-            net: the network as it is now; it is evaluated, and not changed.
-            is_over: whether it was the last one, which is looked at thoroughly however short the run was.
+            iteration: number of the iteration.
+            metrics: metrics of the iteration.
+            net: the present network; it is evaluated and not changed.
+            is_over: whether this was the last iteration, which is examined thoroughly however short the run was.
         """
         self._metrics.append({"iteration": iteration, **metrics})
         run = Evidence(self._config, self._metrics, is_over, game=self._game)
@@ -163,7 +163,7 @@ class Diagnosis:
         try:
             return [*newest_games(self._folder)]
         except CheckpointError as error:  # a run does not end because its diagnosis cannot read
-            warnings.warn(f"the diagnosis leaves the games out: {error}", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"the diagnosis cannot examine the games: {error}", RuntimeWarning, stacklevel=4)
             return []
 
     def _diagnose(self, run: Evidence) -> list[Finding]:

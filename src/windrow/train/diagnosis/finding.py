@@ -1,4 +1,4 @@
-"""What is wrong with a run, in words and figures, and the file `findings.jsonl` that keeps it."""
+"""A problem of a run, in words and figures, and the file `findings.jsonl` that keeps it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MAX_TEXT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a run."""
+    """One problem of a run."""
 
     name: str
-    """Which check found it, such as "constant_value"; docs/train-well.md describes each."""
+    """Name of the check that found it, such as "constant_value"; docs/train-well.md describes each."""
     evidence: str
-    """What was seen, with the figures."""
+    """What was observed, with figures."""
     remedy: str
     """What to change."""
     iteration: int = 0
-    """The iteration after which it was seen."""
+    """Iteration after which it was observed."""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name."""
@@ -36,7 +36,7 @@ class Finding:
 
 
 def read_findings(folder: str | Path) -> list[Finding]:
-    """The findings that a run has noted in its folder; lines that are not findings are left out."""
+    """Read the findings in a run's folder; lines that are not findings are skipped."""
     try:
         with open_regular(Path(folder) / FINDINGS) as file:
             lines = file.read(_MAX_BYTES).decode(errors="replace").splitlines()

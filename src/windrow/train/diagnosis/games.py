@@ -44,7 +44,7 @@ def repeated_games(run: Evidence) -> Finding | None:
         return None
     return Finding(
         "repeated_games",
-        f"The games are all alike: {num_distinct:,} different ones among the newest {num_games:,}.",
+        f"The games repeat: only {num_distinct:,} of the newest {num_games:,} are different.",
         f"{_more_variety(run)}.",
     )
 
@@ -90,8 +90,8 @@ def one_result(run: Evidence) -> Finding | None:
         return None
     return Finding(
         "one_result",
-        f"All games end alike: {share:.1%} of the newest {what}.",
-        f"Check returns() of the game. If they are right, {_more_openings(run)}, so that other results occur; or the "
+        f"Almost all games end alike: {share:.1%} of the newest {what}.",
+        f"Check returns() of the game. If it is right, {_more_openings(run)}, so that other results occur. Or the "
         "game is mastered.",
     )
 
@@ -131,7 +131,7 @@ def cut_games(run: Evidence) -> Finding | None:
         is_bad, said = share >= _MAX_CUT, f"{share:.0%} of the newest {len(is_cut):,} games reach"
     else:  # a run on a device tells how long its games are, and no more
         seen = run.mean("game_length", over="games", amount=_MIN_GAMES) or {"game_length": 0.0}
-        is_bad, said = seen["game_length"] >= _LONG * limit, f"they take {seen['game_length']:.1f} moves on average, of"
+        is_bad, said = seen["game_length"] >= _LONG * limit, f"they average {seen['game_length']:.1f} moves, near"
     if not is_bad:
         return None
     return Finding(

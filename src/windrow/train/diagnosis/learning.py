@@ -93,12 +93,12 @@ def no_steps(run: Evidence) -> Finding | None:
         reason = f"they allow {samples:,.0f} samples (samples_per_position), less than a batch of {batch_size:,}"
         remedies.append(f"--batch-size {max(1, int(samples) // 8)}")
     else:
-        reason = "learning from the games of an iteration begins in the next one"
+        reason = "learning from an iteration's games begins in the next iteration"
     gave = f"{counted(int(games), 'game')} gave {counted(int(positions), 'position')}"
     return Finding(
         "no_steps",
         f"No learning step was taken: {gave}, and {reason}.",
-        f"Try {' or '.join(remedies)}." if remedies else "Let the run go on.",
+        f"Try {' or '.join(remedies)}." if remedies else "Let the run continue.",
     )
 
 
@@ -108,10 +108,10 @@ def flat_loss(run: Evidence) -> Finding | None:
     if seen is None or not _is_flat(seen) or rate > _HIGH_RATE:  # `diverged` reports a rate that is too high
         return None
     if rate < _LOW_RATE:
-        remedy = f"Raise learner.learning_rate ({rate:g}); if that does not help, see whether the observation shows"
+        remedy = f"Raise learner.learning_rate ({rate:g}). If that does not help, check that the observation shows"
     else:
         remedy = (
-            f"Try another learner.learning_rate ({rate:g}), {rate / 4:g} say, and see whether the observation shows"
+            f"Try another learner.learning_rate ({rate:g}), such as {rate / 4:g}, and check that the observation shows"
         )
     return Finding(
         "flat_loss",
@@ -131,8 +131,8 @@ def diverged(run: Evidence) -> Finding | None:
     return Finding(
         "diverged",
         f"The learning rate is too high: after {run.num_steps:,} steps {_compared(seen)}.",
-        f"Lower learner.learning_rate ({rate:g}), to {min(rate / 4, _DEFAULT_RATE):g} say, and resume from an earlier "
-        "checkpoint or begin again.",
+        f"Lower learner.learning_rate ({rate:g}), for example to {min(rate / 4, _DEFAULT_RATE):g}, and resume from "
+        "an earlier checkpoint or start again.",
     )
 
 
@@ -165,7 +165,7 @@ def idle_search(run: Evidence) -> Finding | None:
         )
     elif max(_divergence(seen), _divergence(first := _first(run) or seen)) < _OWN * first["uniform_policy_loss"]:
         shown = (
-            f"in {run.num_steps:,} steps its policies have been the network's own, from which they diverge by "
+            f"over {run.num_steps:,} steps its policies equal the network's own, from which they diverge by only "
             f"{_divergence(seen):.4f} nats (policy_loss less target_entropy)"
         )
     else:
@@ -178,7 +178,7 @@ def idle_search(run: Evidence) -> Finding | None:
     return Finding(
         "idle_search",
         f"The search adds nothing to the policy: {shown}.",
-        f"Raise search.num_simulations ({search.num_simulations}) or {weight}; if games have no winner, fix that "
+        f"Raise search.num_simulations ({search.num_simulations}) or {weight}; if no game has a winner, fix that "
         "first.",
     )
 
@@ -202,8 +202,8 @@ def collapsed_policy(run: Evidence) -> Finding | None:
         "collapsed_policy",
         f"The policy has collapsed: within {part.num_steps:,} steps the entropy of the {whose} policies fell to "
         f"{entropy:.3f} nats, of {seen['uniform_policy_loss']:.3f} for no preference.",
-        f"Raise search.num_simulations ({search.num_simulations}) or {weight}; if only the network is so sure, lower "
-        f"learner.learning_rate ({run.config.learner.learning_rate:g}).",
+        f"Raise search.num_simulations ({search.num_simulations}) or {weight}; if only the network is that certain, "
+        f"lower learner.learning_rate ({run.config.learner.learning_rate:g}).",
     )
 
 
@@ -216,9 +216,9 @@ def reused_positions(run: Evidence) -> Finding | None:
         return None
     return Finding(
         "reused_positions",
-        f"Positions are learned from too often: {run.num_steps:,} steps on {positions:,.0f} positions are {reuse:.0f} "
-        "samples of each.",
-        f"Lower samples_per_position ({run.config.samples_per_position:g}), to 4 say, or play more games.",
+        f"Positions are learned from too often: {run.num_steps:,} steps on {positions:,.0f} positions use each "
+        f"{reuse:.0f} times.",
+        f"Lower samples_per_position ({run.config.samples_per_position:g}), for example to 4, or play more games.",
     )
 
 
@@ -236,8 +236,8 @@ def small_replay(run: Evidence) -> Finding | None:
         return None
     return Finding(
         "small_replay",
-        f"The replay is too small: it holds {size:,} positions, an iteration records {recorded:,.0f} and a batch takes "
-        f"{batch:,}.",
+        f"The replay memory is too small: it holds {size:,} positions, but an iteration records {recorded:,.0f} and "
+        f"a batch takes {batch:,}.",
         f"Raise replay.max_positions to {10 * max(recorded, batch):,.0f} or more.",
     )
 

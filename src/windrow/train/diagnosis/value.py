@@ -55,7 +55,7 @@ def _one_sided(fits: dict[int, float], best: int, worst: int) -> Finding:
         f"The value is right for one side only: where player {best} moves it correlates with the result by "
         f"{fits[best]:.2f}, where player {worst} moves by {fits[worst]:.2f}.",
         f"Check observe() of the game where player {worst} is to move: it must show the whole position, as that player "
-        "sees it. Check too that returns() gives each player their own result.",
+        "sees it. Also check that returns() gives each player their own result.",
     )
 
 
@@ -65,8 +65,8 @@ def _fixed_view(fits: dict[int, float]) -> Finding:
         "fixed_view",
         "The observation seems to be for a fixed player: it does not change sides with the player to move, no number "
         f"in it tells who that is, and the value correlates with the result by only {shown}.",
-        "Let observe() show the position as the player to move sees it, their own stones first; or add a plane that is "
-        "1 where player 1 is to move.",
+        "Let observe() show the position as the player to move sees it, with the own stones first, or add a plane "
+        "that is 1 where player 1 is to move.",
     )
 
 
