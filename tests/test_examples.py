@@ -141,8 +141,8 @@ def test_engines_says_what_is_wrong_with_its_arguments(arguments: list[str], mes
 # --- Three to copy -------------------------------------------------------------------------------------------------
 
 
-def test_the_page_about_examples_names_all_of_them() -> None:
-    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+def test_the_list_of_examples_names_all_of_them() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     programs = [path.name for path in EXAMPLES.rglob("*.py")]
     assert len(programs) > 8
     assert not [name for name in programs if name not in page]
@@ -249,10 +249,10 @@ def test_analysing_says_what_is_wrong(arguments: list[str], message: str, tmp_pa
 
 
 def test_the_picture_in_the_docs_is_what_its_code_draws(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "play.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     drawn = (tmp_path / "tree.svg").read_text(encoding="utf-8")
     assert drawn == (ROOT / "docs" / "tree.svg").read_text(encoding="utf-8"), (
-        "run the code of docs/examples.md in docs/"
+        "run the code of docs/play.md in docs/"
     )
