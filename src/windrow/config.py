@@ -32,8 +32,7 @@ class SearchConfig(Settings):
     """Number of simulations per tree in one search. Simulations kept from an earlier search are not counted. None: no
     limit; then `time_limit_s` must be set. 0: only the root is evaluated, and the policy is the network's own."""
     time_limit_s: float | None = None
-    """Time limit of a search in seconds. The search ends at whichever limit comes first, with its best answer so
-    far."""
+    """Time limit of a search in seconds. The search ends at the first limit it reaches, with its best answer so far."""
     max_depth: int | None = None
     """Maximum depth of the tree, in moves from the root. A simulation that reaches it backs up that node's stored value
     again."""

@@ -1,7 +1,7 @@
-"""The executable law: one search in plain Python, slow and obviously right.
+"""The definition of a search, in plain Python: slow, and short enough to be seen to be right.
 
-Every deterministic engine must give the same visits, to the last one, at the same `leaves_per_tree`. Arrays of a node
-are over its legal actions, ascending; all scores are float32, computed in the order in which the law writes them.
+Every deterministic engine must give exactly the same visits at the same `leaves_per_tree`. The arrays of a node are
+over its legal actions in ascending order. All scores are float32, computed in the order of operations written here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from windrow.numerics import Purpose, Stream, root_noise, softmax
 
 
 def _f(x: Any) -> Any:
-    """A number rounded to float32."""
+    """Round a number to float32."""
     return np.float32(x)
 
 
 def _stack(rows: list[Any]) -> Any:
-    """Observations of many positions, by name if they have named parts."""
+    """Stack the observations of many positions into one array, or into one array per named part."""
     if hasattr(rows[0], "shape"):
         return np.stack(rows)
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
@@ -32,19 +32,19 @@ def _stack(rows: list[Any]) -> Any:
 
 @dataclass(eq=False)
 class Node:
-    """A position with n legal actions, and what is known of it.
+    """A position with n legal actions and its statistics.
 
-    state, to_play, actions: the position, who is to move in it, and what is legal, ascending.
-    value: the evaluation, for the player to move; for player 0 if the game is over.
-    value_sum: the evaluation and all that came through, for the player to move.
-    values: [players] the evaluation, or the result, by player.
-    visits: N(s) = 1 + the sum of N, or 0 while it has no evaluation.
-    is_waiting: whether it is selected and not evaluated yet.
-    prior, clean_prior: [n] float32 P, and the same before root noise.
-    edge_visits: [n] N.
-    edge_value_sums: [n] float64 W, for the player to move here.
-    edges_in_flight: [n] I.
-    children: by edge; by outcome if chance is to move.
+    state, to_play, actions: the position, the player to move, and the legal actions in ascending order.
+    value: evaluation of the position, for the player to move; for player 0 if the game is over.
+    value_sum: sum of the evaluation and of all values backed up through this node, for the player to move.
+    values: [players] evaluation or result for each player.
+    visits: N(s) = 1 + the sum of N, or 0 before the node is evaluated.
+    is_waiting: whether the node is selected and not yet evaluated.
+    prior, clean_prior: [n] float32 P, with and without root noise.
+    edge_visits: [n] N, visits.
+    edge_value_sums: [n] float64 W, sum of the backed-up values, for the player to move here.
+    edges_in_flight: [n] I, simulations in flight: selected and not yet backed up.
+    children: nodes by edge; by outcome if chance is to move.
     """
 
     state: Any
@@ -64,19 +64,19 @@ class Node:
 
 
 class ReferenceSearch:
-    """A search of one tree. `tree` is its index among the trees of a batch: part of the key of its random numbers."""
+    """A search of one tree. `tree`, its index among the trees of a batch, is part of the key of its random numbers."""
 
     def __init__(self, game: Any, evaluator: Any, config: SearchConfig, *, tree: int = 0) -> None:
         self.game, self.config, self.tree = game, config, tree
         self.evaluator: Any = evaluator.bind(game) if isinstance(evaluator, GameAware) else evaluator
         self.num_searches = self.num_evaluations = self.num_collisions = 0
-        self.num_started = 0  # simulations of the present search
-        self.num_draws = 0  # of chance, in the present simulation
+        self.num_started = 0  # simulations of the current search
+        self.num_draws = 0  # chance outcomes drawn in the current simulation
         self.root: Node | None = None
         self.gumbel: GumbelRoot | None = None
 
     def run(self, state: Any = None) -> Node:
-        """Search `state`, or the present root once more; the root, with its statistics."""
+        """Search `state`, or the current root once more; return the root with its statistics."""
         config = self.config
         if state is not None:
             self.root = self._make_node(state)
@@ -99,13 +99,16 @@ class ReferenceSearch:
         return self.root
 
     def advance(self, move: int) -> None:
-        """Make the child under an action, or under an outcome of chance, the root."""
+        """Make the child that an action, or a chance outcome, leads to the root."""
         assert self.root is not None
         edge = move if self.root.to_play == CHANCE else self.root.actions.index(move)
         self.root = self.root.children.get(edge) or self._make_node(self.game.apply(self.root.state, move))
 
     def _select_round(self, num_simulations: int) -> tuple[list[tuple[list[tuple[Node, int]], Node]], list[Node]]:
-        """Up to `num_simulations` paths, each the (node, edge) of its decisions and its leaf; and new leaves."""
+        """Select up to `num_simulations` paths; return (paths, new leaves).
+
+        A path is the list of its decisions, each a (node, edge), and its leaf.
+        """
         paths: list[tuple[list[tuple[Node, int]], Node]] = []
         leaves: list[Node] = []
         for _ in range(num_simulations):
@@ -134,7 +137,10 @@ class ReferenceSearch:
         return paths, leaves
 
     def _pass_chance(self, node: Node) -> Node:
-        """The node that chance leads to; its draws are keyed by the simulation and by their number within it."""
+        """Follow chance to the next node that is not a chance node.
+
+        A draw is keyed by the simulation and by the number of draws before it in that simulation.
+        """
         while node.to_play == CHANCE:
             stream = Stream(
                 self.config.seed, self.tree, self.num_searches - 1, Purpose.OUTCOME, self.num_draws, self.num_started
@@ -186,7 +192,11 @@ class ReferenceSearch:
             self.num_evaluations += 1
 
     def _by_player(self, value: Any, mover: int) -> list[float]:
-        """An evaluation by player: one number says it all if the other loses what one wins; else the mover is first."""
+        """Convert an evaluation to one value per player.
+
+        A single value is for the player to move, and the other player's is its negation. Several values begin with the
+        player to move.
+        """
         if self.game.num_values == 1:
             own = float(_f(value))
             return [own if player == mover else -own for player in range(self.game.num_players)]
