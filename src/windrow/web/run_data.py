@@ -78,7 +78,7 @@ class RunData:
     metrics: one dictionary per iteration, finite numbers only, each with "iteration".
     ratings: one dictionary per rated checkpoint, of the same kind.
     findings: what the diagnosis found wrong.
-    games: the newest games, the newest iteration first.
+    games: the newest games, the last to end first.
     checkpoint: the newest; None if there is none that can be used.
     notes: what is missing or damaged, in sentences; what is wrong with the metrics is in `metrics_notes`.
     """
@@ -187,7 +187,7 @@ def _read_games(run: RunData) -> None:
                     num_foreign += 1
         except CheckpointError as error:
             run.notes.append(f"Some games are left out: {error}")
-        run.games += games
+        run.games += reversed(games)
     if num_foreign:
         run.notes.append(f"{num_foreign} of the games in the logs are left out: they have no result of this game.")
 

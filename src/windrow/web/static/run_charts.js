@@ -18,39 +18,52 @@ export function duration(seconds) {
 
 export const elo = value => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(0)}`;
 
+// What a network that knows nothing would have.
+const compareLosses = ({ newest: { uniform_policy_loss: policy, value_variance: value } }) =>
+  policy === undefined || value === undefined ? "" : `For comparison: a uniform policy has a loss of ${decimals(policy)}, a constant value ${decimals(value)}.`;
+
+// Strength, losses and speed; those with `isMore` come after the games.
 const CHARTS = [
-  { title: "Rating", caption: "Elo from games against fixed players and earlier checkpoints, with 95 % intervals. The first rated checkpoint is 0.", series: { elo: "checkpoint" }, prefix: "elo:", errors: "elo_error", show: elo, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time, [strength] share, is enough for a few moves." },
+  { title: "Rating", caption: "Elo from games against fixed players and earlier checkpoints, with 95 % intervals. The first rated checkpoint is 0.", series: { elo: "checkpoint" }, fixed: "elo:", errors: "elo_error", show: elo, isWide: true, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time, [strength] share, is enough for a few moves." },
   { title: "Solved positions", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share },
-  { title: "Losses", caption: "Policy against the search's, value against the game's result.", series: { loss: "loss", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet: that begins when min_positions moves are in memory." },
-  { title: "Games a second", caption: "Finished in self-play.", series: { games_per_s: "games/s" }, show: rate, hasZero: true },
-  { title: "Network positions a second", caption: "Evaluated in self-play, those served from a cache not counted.", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
-  { title: "Error of the value", caption: "Mean distance from what it should be; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals },
-  { title: "Entropy of the policy", caption: "In nats: 0 is one move for certain.", series: { policy_entropy: "policy entropy" }, show: decimals },
-  { title: "Results of games", caption: "Shares of the games of each iteration.", series: { first_player_wins: "first player wins", draws: "draws" }, show: share, hasZero: true },
-  { title: "Length of games", caption: "Moves, random ones at the start not counted.", series: { game_length: "moves" }, show: rate, hasZero: true },
-  { title: "Repeated and resigned games", caption: "Shares of games that were move for move an earlier one, and that were given up.", series: { repeated_games: "repeated", resigned_games: "resigned" }, show: share, hasZero: true },
+  { title: "Losses", caption: "Policy against the search's, value against the game's result.", reason: compareLosses, series: { loss: "total", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet: that begins when min_positions moves are in memory." },
+  { title: "Games per second", caption: "Games that self-play finished.", reason: ({ speed }) => speed, series: { games_per_s: "games/s" }, show: rate, hasZero: true },
+  { title: "Network positions per second", caption: "Positions that self-play evaluated, without those from a cache.", reason: ({ newest }) => "batch_fill" in newest ? `${share(newest.batch_fill)} of the places in the network's batches were used.` : "", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
+  { title: "Simulations per move", caption: "Mean over all searches.", series: { simulations_per_move: "simulations" }, show: rate, hasZero: true, isMore: true },
+  { title: "Game length", caption: "Moves per game, without random ones at the start.", series: { game_length: "moves" }, show: rate, hasZero: true, isMore: true },
+  { title: "Results", caption: "Shares of the games of each iteration.", series: { first_player_wins: "player 1 wins", draws: "draws" }, show: share, hasZero: true, isMore: true },
+  { title: "Value error", caption: "Mean distance of the value from its target; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals, isMore: true },
+  { title: "Policy entropy", caption: "In nats: 0 means that one move is certain.", series: { policy_entropy: "policy entropy" }, show: decimals, isMore: true },
+  { title: "Repeated and resigned games", caption: "Shares of games that were move for move an earlier one, and that were given up.", series: { repeated_games: "repeated", resigned_games: "resigned" }, show: share, hasZero: true, isMore: true },
 ];
 const cards = new Map();
+let told = null;
 
-export function showCharts(series, newest, meanOf) {
+// speed says why games per second fell, or is empty.
+export function showCharts(series, newest, meanOf, speed) {
+  told = [series, newest, meanOf, speed];
   const times = new Map(series.total_s || []);
+  const ends = Object.values(series).flatMap(points => [points[0][0], points[points.length - 1][0]]), range = [Math.min(...ends), Math.max(...ends)];
   for (const chart of CHARTS) {
-    const fixed = Object.keys(series).filter(name => chart.prefix && name.startsWith(chart.prefix)).sort().map(name => [name, name.slice(chart.prefix.length)]);
-    const lines = [...Object.entries(chart.series), ...fixed].filter(([name]) => series[name]).map(([name, label]) => ({ label, points: series[name], newest: chart.show(newest[name]) }));
+    const line = (name, label, isFixed) => ({ label, isFixed, points: series[name], newest: chart.show(newest[name]) });
+    const fixed = Object.keys(series).filter(name => chart.fixed && name.startsWith(chart.fixed)).sort();
+    const lines = [...Object.entries(chart.series).filter(([name]) => series[name]).map(([name, label]) => line(name, label)), ...fixed.map(name => line(name, name.slice(chart.fixed.length), true))];
     if (lines.length && series[chart.errors]) {
       lines[0].errors = new Map(series[chart.errors]);
       lines[0].newest += plusMinus(lines[0], lines[0].points[lines[0].points.length - 1][0]);
     }
     // Ratings and losses have their places from the beginning on, with a word about why there is nothing yet.
     if (!lines.length && !chart.missing) continue;
-    if (!cards.has(chart.title)) addCard(chart);
-    const { caption, legend, plot, numbers } = cards.get(chart.title);
+    if (!cards.has(chart)) addCard(chart);
+    const { caption, reason, legend, plot, numbers } = cards.get(chart);
     numbers.hidden = !lines.length;
     if (!lines.length) { plot.replaceChildren(el("p", { class: "missing", text: chart.missing })); continue; }
     caption.textContent = chart.caption + (meanOf > 1 ? ` Each point is the mean of up to ${meanOf} iterations.` : "");
-    legend.replaceChildren(...lines.map((line, index) => el("li", {}, el("span", { class: `key ${lineClass(index)}` }), `${line.label} `, el("b", { text: line.newest }))));
+    reason.textContent = chart.reason ? chart.reason({ newest, speed }) : "";
+    // The names of fixed players stand at their lines.
+    legend.replaceChildren(...lines.map((line, index) => line.isFixed ? null : el("li", {}, el("span", { class: `key ${lineClass(index)}` }), `${line.label} `, el("b", { text: line.newest }))).filter(Boolean));
     const label = `${chart.title}; newest: ${lines.map(line => `${line.label} ${line.newest}`).join(", ")}`;
-    drawMetric(plot, lines, { show: value => tick(chart.show, value), full: chart.show, hasZero: chart.hasZero, label, times, duration });
+    drawMetric(plot, lines, { show: value => tick(chart.show, value), full: chart.show, hasZero: chart.hasZero, label, times, range, duration });
     // Hundreds of rows that are seldom looked at are made when they are.
     numbers.ontoggle = () => {
       if (!numbers.open) return;
@@ -62,11 +75,14 @@ export function showCharts(series, newest, meanOf) {
 }
 
 function addCard(chart) {
-  const parts = { caption: el("p", { class: "caption", text: chart.caption }), legend: el("ul", { class: "legend" }), plot: el("div", { class: "plot" }) };
+  const parts = { caption: el("p", { class: "caption" }), reason: el("p", { class: "reason" }), legend: el("ul", { class: "legend" }), plot: el("div", { class: "plot" }) };
   parts.numbers = el("details", { class: "numbers" }, el("summary", { text: "Numbers" }), el("div", { class: "scroll" }));
-  parts.card = el("section", { class: "card", "aria-label": chart.title }, el("h2", { text: chart.title }), parts.caption, parts.legend, parts.plot, parts.numbers);
-  cards.set(chart.title, parts);
+  parts.card = el("section", { class: `card ${chart.isWide ? "wide" : ""}`, "aria-label": chart.title }, el("h2", { text: chart.title }), parts.caption, parts.legend, parts.plot, parts.reason, parts.numbers);
+  cards.set(chart, parts);
   // In their order, also those that come later.
-  const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).map(later => cards.get(later.title)).find(Boolean);
-  $("#charts").insertBefore(parts.card, after ? after.card : null);
+  const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).find(later => cards.has(later) && later.isMore === chart.isMore);
+  $(chart.isMore ? "#more" : "#charts").insertBefore(parts.card, after ? cards.get(after).card : null);
 }
+
+// Drawings are as wide as their cards, so that letters have one size in all of them.
+addEventListener("resize", () => told && showCharts(...told));

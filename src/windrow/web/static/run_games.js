@@ -12,6 +12,7 @@ export class RunGames {
     this.ask = ask;
     this.say = say;
     this.game = null;
+    this.isAsked = false;
     this.frame = 0;
     for (const [id, step] of Object.entries({ first: () => 0, previous: () => this.frame - 1, next: () => this.frame + 1, last: () => Infinity })) {
       $(`#${id}`).addEventListener("click", () => this.showFrame(step()));
@@ -26,31 +27,34 @@ export class RunGames {
   }
 
   show({ samples, newest }) {
-    const button = played => el("button", { type: "button", "data-number": played.number, "aria-pressed": String(this.game !== null && this.game.number === played.number), onclick: () => this.open(played.number) },
-      played.label || `Game ${played.number}`, el("small", { text: `iteration ${played.iteration}, ${inMoves(played.length)}, ${played.result}` }));
-    $("#games").replaceChildren(...(samples.length ? [el("h3", { text: "Samples" }), ...samples.map(button), el("h3", { text: "Newest" }), ...newest.map(button)] : [el("p", { class: "missing", text: "There are no games in the run's logs yet." })]));
+    const button = ({ number, title, reason, frame, iteration, length, result }) => {
+      const facts = `${title ? `Game ${number}, iteration` : "iteration"} ${iteration}, ${inMoves(length)}, ${result}`;
+      const isOpen = this.game !== null && this.game.number === number;
+      return el("button", { type: "button", "data-number": number, "aria-pressed": String(isOpen), onclick: () => this.open(number, frame) },
+        el("b", { text: title || `Game ${number}` }), reason ? el("span", { text: `: ${reason}` }) : null, el("small", { text: facts }));
+    };
+    const focused = document.activeElement.closest("#games button")?.dataset.number;
+    $("#games").replaceChildren(...(samples.length ? [el("h3", { text: "Worth a look" }), ...samples.map(button), el("h3", { text: "Newest games" }), ...newest.map(button)]
+      : [el("p", { class: "missing", text: "There are no games to show. They come as games end; a run of the tensor engine keeps none." })]));
+    if (focused) $(`#games button[data-number="${focused}"]`)?.focus();
     document.body.dataset.games = newest.length;
+    if (samples.length && !this.isAsked) this.open(samples[0].number, samples[0].frame);
   }
 
-  // A page without a server shows a game from the beginning on, with all positions, so that they are printed too.
-  openFirst() {
-    $("#film-box").open = true;
-    const first = $("#games button");
-    if (first) this.open(Number(first.dataset.number));
-  }
-
-  async open(number) {
+  // Show a game as it is after so many moves, or its end.
+  async open(number, frame = null) {
+    this.isAsked = true;
     try {
       this.game = await this.ask({ type: "game", number });
     } catch (error) { this.say(error.message); return; }
     this.say("");
     const { game } = this;
     for (const button of document.querySelectorAll("#games button")) button.setAttribute("aria-pressed", String(Number(button.dataset.number) === number));
-    $("#viewer").hidden = $("#film-box").hidden = false;
+    for (const part of [...document.querySelectorAll(".viewer"), $("#film-box")]) part.hidden = false;
     $("#game-title").textContent = `Game ${game.number}, iteration ${game.iteration}: ${inMoves(game.length)}, ${game.result}`;
     $("#moves").textContent = game.moves;
     $("#slider").max = game.frames.length - 1;
-    this.showFrame(game.frames.length - 1);
+    this.showFrame(frame === null ? Infinity : frame);
     this.showFilm();
   }
 
@@ -69,15 +73,15 @@ export class RunGames {
     const frame = this.frame = Math.max(0, Math.min(frames.length - 1, index)), { value } = frames[frame];
     $("#board").replaceChildren(this.board(frame, false));
     $("#slider").value = frame;
-    $("#move").textContent = this.words(frame) + (value === null ? "" : `, expected for the first player ${percent(chance(value))} (${signed(value)})`);
+    $("#move").textContent = this.words(frame) + (value === null ? "" : `, expected for player 1 ${percent(chance(value))} (${signed(value)})`);
     // What the search thought before move n belongs to the position n - 1.
     const values = frames.slice(1).map(step => step.value === null ? null : chance(step.value));
-    drawOdds($("#odds"), [{ name: "value", values }], { plies: frames.length - 1, now: frame, chosen: chosen => this.showFrame(chosen), label: "The search's expected result of the first player, move by move" });
+    drawOdds($("#odds"), [{ name: "value", values }], { plies: frames.length - 1, now: frame, chosen: chosen => this.showFrame(chosen), label: "The search's expected result of player 1, move by move" });
     document.body.dataset.frame = frame;
   }
 
   showFilm() {
     if (!this.game || !$("#film-box").open) return;
-    $("#film").replaceChildren(...this.game.frames.map(({ value }, index) => el("li", {}, this.board(index, true), this.words(index), value === null ? null : el("small", { text: ` ${signed(value)}`, title: "value for the first player" }))));
+    $("#film").replaceChildren(...this.game.frames.map(({ value }, index) => el("li", {}, this.board(index, true), this.words(index), value === null ? null : el("small", { text: ` ${signed(value)}`, title: "value for player 1" }))));
   }
 }
