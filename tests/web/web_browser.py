@@ -30,6 +30,8 @@ _KEYS = {
     "ArrowUp": (38, ""),
     "ArrowRight": (39, ""),
     "ArrowDown": (40, ""),
+    "Home": (36, ""),
+    "End": (35, ""),
 }
 
 

@@ -16,11 +16,15 @@ from windrow.web.limits import Counter, Limits
 
 _FILES = Path(__file__).parent / "static"
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_SHARED = ("style.css", "dom.js", "boards.js", "chart.js", "link.js", "icon.svg")
+_SHARED = (
+    *("style.css", "dom.js", "units.js", "chart.js", "link.js", "icon.svg"),
+    *("boards.js", "board_grid.js", "board_backgammon.js", "board_azul.js", "board_drawing.js"),
+)
 PAGES: Mapping[str, tuple[str, ...]] = {
     "play": (
         *("index.html", "play.css", "play.js", "session.js", "saved.js", "turns.js", "view.js", "choices.js"),
-        *("record.js", "address.js", "status.js", "game.js", "controls.js", "analysis.js", "explorer.js", *_SHARED),
+        *("record.js", "address.js", "status.js", "game.js", "controls.js", "players.js"),
+        *("analysis.js", "review.js", "explorer.js", *_SHARED),
     ),
     "watch": ("watch.html", "watch.css", "watch.js", "run_charts.js", "run_games.js", "openings.js", *_SHARED),
 }

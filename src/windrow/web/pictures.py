@@ -1,7 +1,8 @@
 """A position as the page draws it: read from the text that the game renders, so that there is one source of truth.
 
 What a drawing needs beyond the text is where each move is: `places` has, by action, the column and the row of its cell.
-Games without a board of their own are shown as their text.
+Your own game can draw its positions with a method `draw(state)` that returns SVG; a click on an element with
+`data-action="3"` plays action 3. Without that method the page shows a grid (`windrow.web.grids`) or the game's text.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from windrow.errors import GameError
 from windrow.games.core_game import CoreGame, State
+from windrow.web.grids import draw_grid
 
 Picture = dict[str, Any]
 
@@ -19,6 +22,8 @@ _CHECKERS = re.compile(r"(\d+)([xo])|\.")
 _BAR = re.compile(r"bar x (\d+) o (\d+), off x (\d+) o (\d+)")
 _DISPLAY = re.compile(r"\b([A-Z]) ([BYRKW-]{4})")
 _CELL = re.compile(r"([a-z]+)(\d+)")
+_MAX_DRAWING = 1 << 19
+"""Maximum length of a drawing, in characters."""
 
 
 def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
@@ -29,6 +34,8 @@ def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
         state: the position.
         before: the one before the last move; what is new since is marked.
     """
+    if (drawing := _draw_own(game, state)) is not None:
+        return {"kind": "drawing", "svg": drawing}
     text = game.render(state)
     if game.name in _GRIDS:
         return _draw_grid(game, state, text, before)
@@ -36,7 +43,29 @@ def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
         return picture
     if game.name == "azul" and game.num_players == 2 and (picture := _draw_azul(text)) is not None:
         return picture
-    return {"kind": "text"}
+    return draw_grid(game, state, text, before) or {"kind": "text"}
+
+
+def _draw_own(game: CoreGame, state: State) -> str | None:
+    """The SVG that a game's own `draw` returns; None if the game has no such method.
+
+    Raises:
+        GameError: `draw` raised, or did not return SVG.
+    """
+    rules: Any = getattr(game, "rules", None)
+    if not callable(getattr(rules, "draw", None)):
+        return None
+    try:
+        # draw gets the state as the game's other methods do; those of compiled games get a record.
+        drawing = rules.draw(game.record(state) if hasattr(game, "record") else state.data)  # pyright: ignore
+    except Exception as error:
+        raise GameError(f"{game!r}.draw raised {type(error).__name__}: {error}") from error
+    if not isinstance(drawing, str) or not drawing.lstrip().startswith("<svg") or len(drawing) > _MAX_DRAWING:
+        raise GameError(
+            f"{game!r}.draw must return SVG, a string of at most {_MAX_DRAWING} characters that begins "
+            f"with <svg, not {drawing!r:.60}"
+        )
+    return drawing
 
 
 # --- Boards of places --------------------------------------------------------------------------------------------

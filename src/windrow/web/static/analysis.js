@@ -1,8 +1,10 @@
 // What a search thinks: the value, its numbers, the moves with their visits, and the line behind the one pointed at.
 
-import { chance, el, percent, short, signed } from "./dom.js";
+import { chance, el, percent, short } from "./dom.js";
+import { playerName, searchName } from "./players.js";
+import { worth } from "./units.js";
 
-const ROWS = 10;
+const ROWS = 8;
 
 export class Panel {
   // side: "a" or "b". play(action) plays a move; point(action or null) says which one is pointed at.
@@ -16,16 +18,14 @@ export class Panel {
     this.rows = [];
     this.title = el("span");
     this.state = el("small", { role: "status" });
-    this.bar = el("i");
-    this.first = el("span");
-    this.second = el("span");
+    this.bar = el("div", { class: "value", role: "img", "aria-label": "Expected result" });
+    this.values = el("div", { class: "value-text" });
     this.numbers = el("dl", { class: "numbers" });
     this.body = el("tbody");
     this.line = el("p", { class: "pv", "aria-live": "off" });
-    this.element = el("section", { class: "card panel", "aria-label": `Search ${side.toUpperCase()}`, "data-side": side },
-      el("h2", {}, `Search ${side.toUpperCase()}`, this.title, this.state),
-      el("div", { class: "value-text" }, this.first, this.second),
-      el("div", { class: "value", role: "img", "aria-label": "Expected result" }, this.bar),
+    this.element = el("section", { class: "card panel", "aria-label": `Analysis ${side.toUpperCase()}`, "data-side": side },
+      el("h2", {}, this.title, this.state),
+      this.values, this.bar,
       this.numbers,
       el("div", { class: "lines" }, el("table", {},
         el("thead", {}, el("tr", {}, ...["move", "", "visits", "value", "prior"].map(name => el("th", { scope: "col", text: name })))),
@@ -40,28 +40,26 @@ export class Panel {
     this.setRows(Math.min(ROWS, numMoves));
     for (const row of this.rows) row.clear();
     this.setPointed(null);
-    this.bar.style.width = "50%";
-    this.first.textContent = this.second.textContent = "";
+    this.values.replaceChildren("\u00a0");
+    this.bar.replaceChildren();
     this.showNumbers(null);
   }
 
-  // The game is over: what it was worth to every player.
-  showResult(returns) {
-    this.showValues(returns);
-  }
-
+  // What can be expected, or was the result, for every player by name: the wider a part of the bar, the more.
   showValues(values) {
-    const share = chance(values[0]);
-    this.bar.style.width = percent(share, 1);
-    this.bar.parentElement.setAttribute("aria-label", `Expected result: first player ${percent(share)}`);
-    this.first.textContent = values.length <= 2 ? `first player ${percent(share, 1)}` : `player 1 ${percent(share, 1)}`;
-    this.second.textContent = values.length === 2 ? `second player ${percent(chance(values[1]), 1)}` : values.slice(1).map(signed).join("  ");
+    const players = values.map((value, player) => ({ name: playerName(player), value, share: chance(value) })), total = players.reduce((sum, { share }) => sum + share, 0) || 1;
+    this.values.replaceChildren(...players.map(({ name, value }, player) => el("span", {}, players.length > 2 ? el("i", { class: `key p${player % 4}` }) : null, `${name} `, el("b", { text: worth(value, 1) }))));
+    const parts = players.length === 1 ? [...players, { share: 1 - players[0].share }] : players;
+    if (this.bar.children.length !== parts.length) this.bar.replaceChildren(...parts.map((_, player) => el("i", { class: `p${player % 4}` })));
+    parts.forEach(({ share }, player) => { this.bar.children[player].style.width = percent(players.length === 1 ? share : share / total, 1); });
+    this.bar.setAttribute("aria-label", `Expected result: ${players.map(({ name, value }) => `${name} ${worth(value)}`).join(", ")}`);
   }
 
   update(analysis, names) {
     this.analysis = analysis;
     this.names = names;
-    this.title.textContent = analysis.evaluator;
+    this.title.textContent = searchName(this.side);
+    this.title.title = analysis.evaluator;
     this.showValues(analysis.values);
     this.showNumbers(analysis.stats);
     const shown = analysis.moves.slice(0, ROWS), most = Math.max(1, ...shown.map(row => row[1]));
@@ -73,8 +71,7 @@ export class Panel {
       row.button.textContent = names.get(action) || action;
       row.bar.style.width = percent(visits / most);
       row.visits.textContent = short(visits);
-      row.value.textContent = visits ? percent(chance(q), 1) : "–";
-      row.value.title = visits ? `Q ${signed(q)} for the player to move` : "";
+      row.value.textContent = visits ? worth(q, 1) : "–";
       row.prior.textContent = percent(prior, 1);
       row.element.classList.toggle("best", action === analysis.best);
     });

@@ -1,6 +1,7 @@
 // The settings: who plays, how strong, with what; one side, or two to compare.
 
 import { el } from "./dom.js";
+import { evaluatorName, ordinal } from "./players.js";
 
 const SIDES = ["a", "b"];
 
@@ -22,8 +23,7 @@ export class Controls {
     this.form = form;
     this.welcome = welcome;
     const seats = Array.from({ length: welcome.players }, (_, seat) =>
-      choice(["First player", "Second player"][seat] && welcome.players <= 2 ? ["First player", "Second player"][seat] : `Player ${seat + 1}`,
-        `seat-${seat}`, [["you", "You"], ["a", "Search A"], ["b", "Search B"]], seat === (welcome.second ? 1 : 0) || welcome.players === 1 ? "you" : "a"));
+      choice(welcome.players === 1 ? "Player" : ordinal(seat, welcome.players), `seat-${seat}`, [["you", "You"], ["a", ""], ["b", ""]], seat === (welcome.second ? 1 : 0) || welcome.players === 1 ? "you" : "a"));
     const compare = el("label", { class: "check" }, el("input", { name: "compare", type: "checkbox" }), "Compare two searches");
     const players = el("fieldset", {}, el("legend", { text: "Players" }), ...seats, compare);
     if (welcome.chance !== "none") {
@@ -32,6 +32,7 @@ export class Controls {
     const sides = SIDES.map((side, index) => this.makeSide(side, index));
     form.replaceChildren(players, ...sides);
     this.recall();
+    this.nameSearches();
     form.addEventListener("submit", event => event.preventDefault());
     form.addEventListener("change", event => {
       const name = event.target.name;
@@ -39,6 +40,7 @@ export class Controls {
       if (name.endsWith("-unit")) this.field(`${name.slice(0, 1)}-strength`).value = "";
       this.correct();
       this.keep();
+      this.nameSearches();
       if (name.startsWith("seat")) changed("players");
       else if (name === "compare" || name === "dice") changed(name);
       else changed(name.slice(0, 1));
@@ -47,8 +49,8 @@ export class Controls {
 
   makeSide(side, index) {
     const { welcome } = this, name = key => `${side}-${key}`;
-    const evaluators = welcome.evaluators.map((label, number) => [String(number), label]);
-    return el("fieldset", { "data-side": side }, el("legend", { text: `Search ${side.toUpperCase()}` }),
+    const evaluators = welcome.evaluators.map((label, number) => [String(number), evaluatorName(label) === label ? label : `${evaluatorName(label)}, ${label}`]);
+    return el("fieldset", { "data-side": side }, el("legend"),
       el("div", { class: "whole" }, choice("Evaluator", name("evaluator"), evaluators, String(Math.min(index, evaluators.length - 1)), "What says how good a position is: a network, random games, or nothing at all")),
       number("Strength", name("strength"), 1000, { min: 0.01, step: "any", max: welcome.max_simulations, title: "How much it thinks about each of its moves" }),
       choice("a move, in", name("unit"), [["simulations", "simulations"], ["seconds", "seconds"]], "simulations"),
@@ -57,7 +59,18 @@ export class Controls {
       choice("In-flight rule", name("in_flight"), welcome.in_flight.map(rule => [rule, rule]), "visits", "How a move whose result is still awaited counts meanwhile"),
       number("Virtual loss", name("virtual_loss"), 1, { min: 0, max: 100, step: "any", title: "For the in-flight rule loss: how many losses one awaited result counts as" }),
       choice("On collision", name("on_collision"), welcome.on_collision.map(rule => [rule, rule]), "skip", "What to do where a leaf is reached that is in flight already"),
-      number("c_puct", name("c_puct"), welcome.c_puct, { min: 0, max: 100, step: "any", title: "The larger, the more the search tries moves that it has tried little" }));
+      number("c_puct", name("c_puct"), welcome.c_puct, { min: 0, max: 100, step: "any", title: "The larger, the more the search tries moves that it has tried little" }),
+      el("p", { class: "error whole", role: "alert", hidden: true }));
+  }
+
+  // Searches are called by what they ask, by a letter too where two are in use or ask the same.
+  nameSearches() {
+    const names = SIDES.map(side => evaluatorName(this.evaluatorLabel(side)));
+    SIDES.forEach((side, index) => {
+      const letter = `${side.toUpperCase()}: `;
+      for (const option of this.form.querySelectorAll(`select[name^=seat] option[value=${side}]`)) option.textContent = (names[0] === names[1] || this.sides.length > 1 ? letter : "") + names[index];
+      this.form.querySelector(`[data-side=${side}] legend`).textContent = this.sides.length > 1 ? `Search ${side.toUpperCase()}` : "Search";
+    });
   }
 
   // Fields say what is used: numbers out of bounds become the nearest that can be.
@@ -113,6 +126,7 @@ export class Controls {
     seats.unshift(seats.pop());
     seats.forEach((value, player) => { this.field(`seat-${player}`).value = value; });
     this.keep();
+    this.nameSearches();
   }
 
   // The message that sets a side up.
@@ -129,5 +143,5 @@ export class Controls {
     return message;
   }
 
-  evaluatorName(side) { return this.welcome.evaluators[Number(this.field(`${side}-evaluator`).value)]; }
+  evaluatorLabel(side) { return this.welcome.evaluators[Number(this.field(`${side}-evaluator`).value)]; }
 }

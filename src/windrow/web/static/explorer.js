@@ -1,7 +1,8 @@
 // The search tree, click by click: a node's moves are asked for when it is opened, so the size of the tree does not
 // matter. While a search runs, the open nodes are asked for again about once a second.
 
-import { $, count, download, el, percent, short, signed, svg } from "./dom.js";
+import { $, count, download, el, percent, short, svg } from "./dom.js";
+import { worth } from "./units.js";
 
 const PAGE = 20, REFRESH_MS = 1000, MAX_REFRESHED = 12, IN_FILE = 5000, IN_PICTURE = 120;
 
@@ -19,9 +20,15 @@ export class Explorer {
         el("button", { type: "button", id: "tree-svg", text: "Export SVG", onclick: () => this.exportPicture() }),
         el("button", { type: "button", id: "tree-json", text: "Export JSON", onclick: () => this.exportData() })),
       this.summary,
-      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "Q", "prior", "in flight", "depth"].map(text => el("span", { text }))),
+      el("div", { class: "tree-head", "aria-hidden": "true" }, ...["move", "", "visits", "value", "prior", "in flight", "depth"].map(text => el("span", { text }))),
       this.tree, this.picture);
     box.addEventListener("toggle", () => { if (box.open) this.reload(); });
+  }
+
+  // names: of the searches in use.
+  nameSearches(names) {
+    names.forEach((name, index) => { this.side.options[index].textContent = name; });
+    this.side.options[1].hidden = names.length < 2;
   }
 
   positionChanged() {
@@ -58,7 +65,7 @@ export class Explorer {
 
   // isHeld: the rows stand as they stood when someone came to them, whatever has been visited since.
   showSummary(root, isHeld = false) {
-    const value = root.q === null ? "" : `, mean value ${signed(root.q)} for the player to move`;
+    const value = root.q === null ? "" : `, mean value ${worth(root.q)} for the player to move`;
     this.summary.textContent = `Root: ${count.format(root.visits)} visits${value}, ${root.in_flight} in flight, ${root.num_moves} moves. ${isHeld ? "Reload puts the most visited first again." : "The most visited come first."}`;
     this.box.dataset.visits = root.visits;
   }
@@ -117,10 +124,10 @@ export class Explorer {
       if (hasBelow && !item.hasAttribute("aria-expanded")) item.setAttribute("aria-expanded", "false");
       bar.style.width = percent(now.visits / of, 1);
       cells.visits.textContent = short(now.visits);
-      cells.q.textContent = now.q === null ? "–" : signed(now.q);
+      cells.q.textContent = now.q === null ? "–" : worth(now.q);
       cells.prior.textContent = percent(now.prior, 1);
       cells.flight.textContent = now.in_flight || "";
-      item.setAttribute("aria-label", `${now.name}: ${now.visits} visits${now.q === null ? "" : `, Q ${signed(now.q)}`}, prior ${percent(now.prior, 1)}`);
+      item.setAttribute("aria-label", `${now.name}: ${now.visits} visits${now.q === null ? "" : `, value ${worth(now.q)}`}, prior ${percent(now.prior, 1)}`);
     };
     item.show(move, most);
     row.addEventListener("click", () => { this.focus(item); this.toggle(item); });
@@ -205,7 +212,7 @@ function drawTree(tree) {
   for (const { x, y, node } of nodes) {
     const q = node.q ?? 0, hue = q >= 0 ? "22,128,106" : "194,84,27";
     drawing.append(svg("circle", { cx: x, cy: y, r: 4, fill: `rgb(${hue})`, "fill-opacity": (0.25 + 0.75 * Math.abs(q)).toFixed(2), stroke: "#1b2027", "stroke-width": 0.6 }));
-    drawing.append(svg("text", { x: x + 3, y: y - 6, fill: "#1b2027", "paint-order": "stroke", stroke: "#ffffff", "stroke-width": 3, text: `${node.name ?? "root"}  ${short(node.visits)}  ${node.q === null ? "" : signed(node.q)}` }));
+    drawing.append(svg("text", { x: x + 3, y: y - 6, fill: "#1b2027", "paint-order": "stroke", stroke: "#ffffff", "stroke-width": 3, text: `${node.name ?? "root"}  ${short(node.visits)}  ${node.q === null ? "" : worth(node.q)}` }));
   }
   return drawing;
 }

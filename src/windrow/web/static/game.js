@@ -4,12 +4,13 @@
 export const game = {
   welcome: null, // what the server has
   position: null, // the newest description of the position
-  future: [], // moves taken back, to go forward again
-  odds: { a: [], b: [] }, // by side, the expected result of the first player at every ply
+  line: { moves: [], names: [], movers: [], isOver: false }, // the whole game, with moves that are taken back; isOver: it has been played to its end
+  looks: { a: [], b: [] }, // by side, at every ply, what a search said: {values, visits, moves: Map(action -> [visits, q])}
   analyses: { a: null, b: null }, // the newest update about the position
   thinking: {}, // by side, {number, kind, start}: what was asked
-  isAnalysing: true,
+  hasHints: false, // whether the page shows what a search thinks
   isPaused: false, // a search whose turn it is waits
+  isReviewing: false, // a search looks at one move of the game after the other
   turn: 0, // counts positions; what belongs to an older one is dropped
 };
 

@@ -6,7 +6,8 @@ import { Explorer } from "./explorer.js";
 import { game, page } from "./game.js";
 import { Link } from "./link.js";
 import { openAddress } from "./saved.js";
-import { say, showStatus } from "./status.js";
+import { isContest } from "./players.js";
+import { complainAt, say, showStatus } from "./status.js";
 import { go, goTo, next, play, stopThinking, update } from "./turns.js";
 import { View } from "./view.js";
 
@@ -36,38 +37,39 @@ async function welcome(message) {
   } catch (error) { say(error.message); }
   page.view.showPanels();
   // Whoever was to move when the connection was lost goes on.
-  if (!isFirst && game.position) go({ type: "position", moves: game.position.moves }, { isPaused: game.isPaused, keepsFuture: true });
+  if (!isFirst && game.position) go({ type: "position", moves: game.position.moves }, { isPaused: game.isPaused });
   else openAddress();
 }
 
 function makeParts(message) {
-  $("#title").replaceChildren(`windrow · ${message.game} `, el("small", { text: Object.entries(message.options).map(([name, value]) => `${name} ${value}`).join(", ") }));
-  document.title = `${message.game} · windrow`;
+  const name = message.game.split(":").pop(); // a game of one's own is named by its file too
+  $("#title").replaceChildren(`windrow · ${name} `, el("small", { text: Object.entries(message.options).map(([name, value]) => `${name} ${value}`).join(", ") }));
+  document.title = `${name} · windrow`;
   page.controls = new Controls($("#settings-form"), message, settingsChanged);
   page.explorer = new Explorer($("#explorer"), { ask: request => page.link.ask(request), isOver: () => game.position !== null && game.position.turn === "over" });
-  // In backgammon a plain win is one point of three.
-  if (message.options.scoring === "points") $("#odds-title").append(el("small", { class: "caption", text: " 100% is a win of three points" }));
-  $("#settings").open = matchMedia("(min-width: 56rem)").matches;
   page.view = new View({ play, goTo });
 }
 
 // what: as Controls has it.
 export async function settingsChanged(what) {
-  const { controls, link, view } = page;
+  const { controls, link, view } = page, isSide = what === "a" || what === "b";
+  const complain = isSide ? complainAt($(`[data-side=${what}] .error`)) : say;
   try {
-    if (what === "a" || what === "b") {
+    if (isSide) {
       await link.ask(controls.settingsOf(what));
       view.panels[what].clear(game.position.legal.length);
       game.analyses[what] = null;
+      game.looks[what] = []; // another search said that
     }
     await stopThinking();
-    say("");
-  } catch (error) { say(error.message); return; }
-  if (what === "players") game.isPaused = false;
+    complain("");
+  } catch (error) { complain(error.message); return; }
+  if (what === "players") { game.isPaused = false; game.hasHints = !isContest(); }
+  if (what === "compare" && controls.compares) game.hasHints = true;
   view.showPanels();
   // Boards that stay stay: a click on one ends the typing in a field, and must find it where it was pressed.
-  if (what === "compare" || view.isMisnamed) view.draw();
+  if (what === "compare" || what === "players" || view.isMisnamed) view.drawBoards();
   else if (view.boards[what]) view.boards[what].heat(null);
-  view.showOdds();
+  view.showRecord();
   next();
 }

@@ -1,60 +1,79 @@
-// What the page says in words: whose turn it is, what the searches are doing, which buttons have a use, what is wrong.
+// What the page says in words: who plays, whose turn it is, which buttons have a use, what is wrong.
 
 import { $, cut, el } from "./dom.js";
 import { game, page } from "./game.js";
+import { inSentence, ordinal, playerName, searchName, seats } from "./players.js";
 
 const LEGENDS = {
-  grid: "On the board: what the player to move can expect, and visits below it.",
-  backgammon: "Arrows: the thicker, the more visits; with what the player to move can expect.",
-  azul: "Beside tiles: what the player to move can expect; the fuller the colour, the more visits. DB1 takes blue from display D to row 1; Z is the centre, F the floor.",
-  text: "Moves below: the fuller, the more visits; with what the player to move can expect.",
+  grid: "On the board: the expected result of the player to move; the fuller a disc, the more visits.",
+  backgammon: "Arrows: the best moves, with the expected result of the player to move.",
+  azul: "Beside tiles: the expected result; the fuller the colour, the more visits. DB1 takes blue from display D to row 1; Z is the centre, F the floor.",
+  drawing: "On the board: the expected result of the player to move; the fuller a disc, the more visits.",
+  text: "Moves: the expected result of the player to move; the fuller, the more visits.",
 };
 
 const STATES = { budget: "done", time: "done", stop: "stopped", memory: "its memory is full", running: "stopped" };
 
+// What is wrong and what would be legal; the board that the server draws below it is on the page anyway.
+const brief = (text, most) => text.split("\n").slice(0, 2).map(line => cut(line, most)).join("\n");
+
 export function say(text, most = 240) {
   const box = $("#message");
   box.hidden = !text;
-  // What is wrong and what would be legal; the board that the server draws below it is on the page anyway.
-  box.textContent = text.split("\n").slice(0, 2).map(line => cut(line, most)).join("\n");
+  box.textContent = brief(text, most);
 }
 
+// Says what is wrong beside the field that it is about.
+export const complainAt = place => text => {
+  const box = typeof place === "string" ? $(place) : place;
+  box.hidden = !text;
+  box.textContent = brief(text, 240);
+};
+
 export function showStatus() {
-  const { position } = game, kinds = Object.values(game.thinking).map(asked => asked.kind), [player, text] = describeTurn();
-  const stone = player === null || ["text", "azul"].includes(position.picture.kind) ? [] : [el("span", { class: `swatch s${player}` })];
+  const { position } = game, kinds = Object.values(game.thinking).map(asked => asked.kind), text = describeTurn();
   const status = $("#status");
-  if (status.textContent !== text || status.children.length !== stone.length) status.replaceChildren(...stone, text);
-  else if (stone.length) status.firstChild.className = stone[0].className;
-  $("#legend").textContent = typeof position.turn === "number" && game.isAnalysing ? LEGENDS[position.picture.kind] : "";
+  if (status.textContent !== text) status.textContent = text;
+  showPlayers();
+  $("#legend").textContent = typeof position.turn === "number" && game.hasHints ? LEGENDS[position.picture.kind] : "";
   for (const side of ["a", "b"]) {
     const analysis = game.analyses[side];
     page.view.panels[side].state.textContent = game.thinking[side] ? "thinking" : !analysis ? ""
       : analysis.visits >= game.welcome.max_simulations ? "paused at its limit" : STATES[analysis.stats.stopped_by];
   }
   $("#move-now").hidden = !kinds.includes("move");
-  $("#analyse").setAttribute("aria-pressed", String(game.isAnalysing));
+  $("#hints").setAttribute("aria-pressed", String(game.hasHints));
   $("#back").disabled = !position.moves.length;
-  $("#forward").disabled = !game.future.length;
+  const waits = game.isPaused && typeof position.turn === "number" && page.controls.seat(position.turn) !== "you";
+  $("#suggest").textContent = waits ? "Continue" : "Best move";
   $("#suggest").disabled = position.turn === "over" || kinds.includes("move");
   document.body.dataset.thinking = kinds.join(" ");
   document.body.dataset.paused = game.isPaused;
+  document.body.dataset.hints = game.hasHints;
 }
 
-// Whose turn it is, or who has won, as people say it: the player that its stone stands for, and the words.
+// Who plays with what, the one to move first to see.
+function showPlayers() {
+  const { position, welcome } = game, hasStones = !["text", "azul", "drawing"].includes(position.picture.kind) && welcome.players === 2;
+  $("#players").replaceChildren(...seats().map((_, player) => el("span", { class: position.turn === player ? "player mover" : "player" },
+    hasStones ? el("span", { class: `swatch s${player}` }) : null, playerName(player))));
+}
+
+// Whose turn it is, or who has won, as people say it.
 function describeTurn() {
   const { position, welcome: { players } } = game, { turn, returns } = position;
-  const seats = Array.from({ length: players }, (_, player) => page.controls.seat(player)), isAlone = seat => seats.filter(other => other === seat).length === 1;
-  const ordinal = player => players === 2 ? ["First player", "Second player"][player] : `Player ${player + 1}`;
-  if (turn === "over" && players === 2) {
-    if (returns[0] === returns[1]) return [null, "Game over: a draw"];
-    const winner = returns[0] > returns[1] ? 0 : 1, seat = seats[winner];
-    return [winner, `Game over: ${!isAlone(seat) ? `${ordinal(winner).toLowerCase()} wins` : seat === "you" ? "you win" : `search ${seat.toUpperCase()} wins`}`];
+  if (game.isReviewing) return `Review: move ${position.moves.length + 1} of ${game.line.moves.length}`;
+  if (turn === "over") {
+    const most = Math.max(...returns), winners = returns.map((value, player) => value === most ? player : -1).filter(player => player >= 0);
+    if (players === 1) return `Game over: ${position.status}`;
+    if (winners.length === players) return "Game over: a draw";
+    if (winners.length > 1) return `Game over: ${winners.map(playerName).join(" and ")} share the win`;
+    const name = inSentence(playerName(winners[0]));
+    return `Game over: ${name === "you" ? "you win" : `${name} wins`}`;
   }
-  if (turn === "over") return [null, `Game over: ${position.status}`];
-  if (typeof turn !== "number") return [null, position.status];
-  const seat = seats[turn], search = `Search ${seat.toUpperCase()}`;
-  const text = seat === "you" ? (isAlone(seat) ? "Your move" : `${ordinal(turn)} to move`)
-    : game.isPaused ? `${search} is to move, and waits: Play best move lets it go on`
-    : game.thinking[seat] ? `${search} is thinking` : `${search} is to move`;
-  return [turn, seat === "you" || players === 2 ? text : `${ordinal(turn)}: ${text}`];
+  if (typeof turn !== "number") return position.status;
+  const seat = page.controls.seat(turn), name = playerName(turn);
+  if (seat === "you") return name === "You" ? "Your move" : `${name} to move`;
+  const search = name === ordinal(turn) ? `${name}, ${searchName(seat)},` : name;
+  return game.isPaused ? `${search} is to move, and waits` : game.thinking[seat] ? `${search} is thinking` : `${search} is to move`;
 }

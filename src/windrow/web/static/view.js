@@ -7,6 +7,7 @@ import { makeBoard } from "./boards.js";
 import { Choices } from "./choices.js";
 import { $, el } from "./dom.js";
 import { game, page } from "./game.js";
+import { playerName, searchName } from "./players.js";
 import { showHistory, showOdds } from "./record.js";
 
 export class View {
@@ -24,18 +25,18 @@ export class View {
     this.drawBoards();
     for (const side of ["a", "b"]) {
       this.panels[side].clear(position.legal.length);
-      if (position.turn === "over") this.panels[side].showResult(position.returns);
+      if (position.turn === "over") this.panels[side].showValues(position.returns);
     }
     this.pointed = null;
-    this.choices.show();
-    showHistory(this.goTo);
-    this.showOdds();
+    this.showPanels();
+    this.choices.show(this.boards.a.covers || (() => false));
+    this.showRecord();
     $("#moves-text").value = position.text;
     $("#setup-position").hidden = !game.welcome.has_notation;
     $("#position-text").value = position.here;
-    $("#position-error").hidden = true;
+    for (const error of document.querySelectorAll(".left .error, .right .error")) error.hidden = true;
     showAddress();
-    Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: position.text, start: position.start });
+    Object.assign(document.body.dataset, { ply: position.moves.length, turn: position.turn, moves: position.text, start: position.start, length: game.line.moves.length });
     page.explorer.positionChanged();
   }
 
@@ -51,11 +52,13 @@ export class View {
       const board = makeBoard({
         picture: position.picture, legal: position.legal, onPlay: this.play, label: `Board: ${position.status}`,
         rendering: position.rendering, turn: position.turn, cursor, run: position.turn === "over" ? winningRun() : 0,
+        players: position.returns || game.welcome.players === 2 ? [0, 1].map(playerName) : undefined,
+        hasCursor: !game.line.isOver, // arrows step through a game that is over
       });
       this.boards[side] = board;
       board.element.addEventListener("point", event => this.point(event.detail));
       if (sides.length === 1) return board.element;
-      return el("div", {}, el("h2", {}, el("span", { class: `key s${side === "a" ? 0 : 1}` }), `${side.toUpperCase()}: ${controls.evaluatorName(side)}`), board.element);
+      return el("div", {}, el("h2", {}, el("span", { class: `key s${side === "a" ? 0 : 1}` }), searchName(side)), board.element);
     }));
     if (focused) { const first = $("[tabindex='0'], button:not(:disabled)", box); if (first) first.focus({ preventScroll: true }); }
   }
@@ -64,13 +67,34 @@ export class View {
   get isMisnamed() { return page.controls.compares && titles() !== this.shownTitles; }
 
   showPanels() {
-    const { sides } = page.controls;
-    $("#panels").replaceChildren(...sides.map(side => this.panels[side].element));
-    const compares = sides.length > 1;
-    $("fieldset[data-side='b']").hidden = !compares;
+    const { sides } = page.controls, shown = game.hasHints ? sides : [];
+    const panels = shown.map(side => this.panels[side].element), box = $("#panels");
+    if (panels.length !== box.children.length || panels.some((panel, index) => box.children[index] !== panel)) box.replaceChildren(...panels);
+    box.hidden = !shown.length;
+    $("fieldset[data-side='b']").hidden = sides.length < 2;
+    page.explorer.nameSearches(sides.map(searchName));
   }
 
-  showOdds() { showOdds(this.goTo); }
+  // The moves and the values of the game.
+  showRecord() {
+    showHistory(this.goTo);
+    showOdds(this.goTo);
+  }
+
+  // Hints have come or gone; what a search has said already is there at once.
+  hintsChanged() {
+    this.showPanels();
+    if (!game.hasHints) for (const board of Object.values(this.boards)) board.heat(null);
+    this.showAnalyses();
+    this.showRecord();
+  }
+
+  unitChanged() {
+    if (game.position.turn === "over") for (const panel of Object.values(this.panels)) panel.showValues(game.position.returns);
+    this.showAnalyses();
+    this.showRecord();
+    if (page.explorer.box.open) page.explorer.reload();
+  }
 
   // Updates come faster than frames: those of one frame are drawn together.
   analysesChanged() {
@@ -82,13 +106,13 @@ export class View {
   showAnalyses() {
     const known = names();
     for (const [side, analysis] of Object.entries(game.analyses)) {
-      if (!analysis) continue;
+      if (!analysis || !game.hasHints) continue;
       this.panels[side].update(analysis, known);
       if (this.boards[side]) this.boards[side].heat(analysis);
     }
     if (this.pointed !== null) this.showPreview();
     this.choices.weigh();
-    this.showOdds();
+    this.showRecord();
     page.explorer.treeGrew();
   }
 
@@ -106,22 +130,22 @@ export class View {
     for (const [side, board] of Object.entries(this.boards)) {
       if (this.pointed === null) { board.preview([], mark); continue; }
       const action = this.pointed;
-      let line = this.panels[side].lineOf(action);
-      if (!line && game.analyses[side]) {
+      let line = game.hasHints ? this.panels[side].lineOf(action) : null;
+      if (!line && game.hasHints && game.analyses[side]) {
         try {
           line = (await page.link.ask({ type: "line", side, path: [action] })).names;
         } catch { line = null; }
         if (turn !== game.turn || action !== this.pointed) return;
         if (line) this.panels[side].showLine({ action, names: line });
       }
-      board.preview(line || [names().get(action)], mark);
+      board.preview(line || [names().get(action)], mark, action);
     }
   }
 }
 
 const names = () => new Map(game.position.legal);
 
-const titles = () => page.controls.sides.map(side => page.controls.evaluatorName(side)).join();
+const titles = () => page.controls.sides.map(searchName).join();
 
 // How many in a row win, where that is how one wins.
 const winningRun = () => ({ connect4: game.welcome.options.connect, gomoku: 5, tictactoe: 3 })[game.welcome.game] || 0;
