@@ -34,12 +34,11 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from windrow import CheckpointError, ConfigError, make_game
-from windrow.train import GameLog, TrainConfig, TrainingRun, read_metrics
+from windrow.train import TrainConfig, TrainingRun, read_metrics
 from windrow.web.app import read_files
 from windrow.web.report import make_page, write_report
 from windrow.web.run_data import PlayedGame, read_run
 from windrow.web.run_openings import count_moves, describe_openings
-from windrow.web.run_page import choose_games
 
 VOID = {"meta", "link", "input"}
 
@@ -112,6 +111,11 @@ def report(folder: Path, tmp_path: Path) -> Report:
     return Report(write_report(folder, tmp_path / "page.html").read_text(encoding="utf-8"))
 
 
+def without_age(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The same at any time."""
+    return {**metrics, "progress": {**metrics["progress"], "age_s": None}}
+
+
 def write_metrics(folder: Path, lines: list[Any]) -> None:
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -122,20 +126,24 @@ def write_metrics(folder: Path, lines: list[Any]) -> None:
 def test_the_file_says_what_is_in_the_run(finished: Path, tmp_path: Path) -> None:
     page = report(finished, tmp_path)
     lines = read_metrics(finished)
-    assert page.metrics["newest"] == {
-        name: value for line in lines for name, value in line.items() if name != "iteration"
-    }
+    newest = {name: value for line in lines for name, value in line.items() if name != "iteration"}
+    simulations = newest["simulations_per_s"] / newest["moves_per_s"]
+    assert page.metrics["newest"] == {**newest, "simulations_per_move": simulations}
+    assert page.metrics["progress"]["share"] == 1.0 and page.metrics["progress"]["left_s"] == 0.0
     assert page.metrics["series"]["games"] == [[line["iteration"], line["games"]] for line in lines]
     assert [at for at, _ in page.metrics["series"]["loss"]] == [2, 3]  # nothing was learned in the first iteration
     facts = page.run["facts"]
     assert facts["network"].startswith("ResNet 8x1, ") and facts["search"] == "12 simulations, puct root"
-    assert facts["checkpoint"] == "checkpoints/000003" and facts["play"] == f"windrow play tictactoe {finished}"
-    settings = {name: (value, default) for name, value, default in page.run["settings"]}
-    assert settings["search.num_simulations"] == ("12", "24") and settings["selfplay.opening_plies"] == ("1", "4")
-    assert settings["game"] == ("tictactoe", "connect4") and settings["seed"] == ("0", "")
+    assert facts["checkpoint"] == "checkpoints/000003"
+    assert page.run["commands"] == {
+        "play against it": f"windrow play tictactoe --checkpoint {finished}",
+        "resume training": f"windrow train --resume {finished}",
+    }
+    sections = {section["name"]: section["rows"] for section in page.run["settings"]["sections"]}
+    assert ["num_simulations", "12", "16"] in sections["search"] and ["seed", "0", None] in sections["run"]
     assert page.notes == "" and page.run["written"].startswith("Written 20")
     numbers = [row["number"] for row in (*page.listed["samples"], *page.listed["newest"])]
-    assert len(page.listed["samples"]) in (3, 4) and {str(number) for number in numbers} == set(page.games)
+    assert len(page.listed["samples"]) >= 2 and {str(number) for number in numbers} == set(page.games)
     start = make_game("tictactoe").render(make_game("tictactoe").initial_state())
     for game in page.games.values():
         assert len(game["frames"]) == game["length"] + 1 and len(game["moves"]) == 2 * game["length"]
@@ -160,7 +168,8 @@ def test_modules_that_are_joined_declare_no_name_twice(finished: Path, tmp_path:
     script = report(finished, tmp_path).script
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE) and "</script" not in script
     modules = {name: content.decode() for name, (content, _) in read_files("watch").items() if name.endswith(".js")}
-    assert len(modules) == 8 and all(text.splitlines()[0] in script for text in modules.values())
+    # One that no page module imports would be left out.
+    assert len(modules) > 8 and all(text.splitlines()[0] in script for text in modules.values())
     declared = re.findall(r"^(?:async )?(?:const|let|class|function) (\$|\w+)", script, re.MULTILINE)
     assert len(declared) > 30 and [name for name, times in Counter(declared).items() if times > 1] == []
 
@@ -181,9 +190,10 @@ def test_games_are_bounded_by_number_and_size(finished: Path, monkeypatch: pytes
 def test_the_default_place_and_the_same_page_twice(copied: Path) -> None:
     path = write_report(copied)
     assert path == copied / "report.html"
+    now = re.compile(r'Written [^"]*|"age_s": [^,]*')
     first = path.read_text()
     write_report(str(copied))
-    assert re.sub(r"Written [^\"]*", "", first) == re.sub(r"Written [^\"]*", "", path.read_text())
+    assert now.sub("", first) == now.sub("", path.read_text())
     assert not list(copied.glob(".*"))  # nothing is left of the writing
 
 
@@ -195,7 +205,8 @@ def test_hostile_text_is_escaped(copied: Path, tmp_path: Path) -> None:
     folder = copied.rename(copied.parent / "<b onclick=x>&amp;")
     page = report(folder, tmp_path)  # which has two scripts
     assert "<b onclick" not in page.source and "<script>alert" not in page.source and "<!--" not in page.source
-    assert [evil, evil, ""] in page.run["settings"] and evil in page.run["facts"]["network"]
+    rows = [row for section in page.run["settings"]["sections"] for row in section["rows"]]
+    assert [evil, evil, "not set"] in rows and evil in page.run["facts"]["network"]
     assert page.texts["title"] == [page.run["title"]] == ["tictactoe: <b onclick=x>&amp;"]
 
 
@@ -212,7 +223,8 @@ def test_a_run_without_an_iteration(tmp_path: Path) -> None:
     shutil.rmtree(folder / "checkpoints")
     (folder / "metrics.jsonl").unlink()
     again = report(folder, tmp_path)
-    assert (again.run["facts"], again.metrics, again.listed) == (page.run["facts"], page.metrics, page.listed)
+    assert (again.run["facts"], again.listed) == (page.run["facts"], page.listed)
+    assert without_age(again.metrics) == without_age(page.metrics)
 
 
 def test_metrics_that_are_no_numbers(copied: Path, tmp_path: Path) -> None:
@@ -252,7 +264,7 @@ def test_a_damaged_checkpoint_and_none(copied: Path, tmp_path: Path) -> None:
     model = copied / "checkpoints" / "000003" / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-10])
     page = report(copied, tmp_path)
-    assert "000003 is left out" in page.notes and page.run["facts"]["checkpoint"] == "checkpoints/000002"
+    assert "000003 is skipped" in page.notes and page.run["facts"]["checkpoint"] == "checkpoints/000002"
     shutil.rmtree(copied / "checkpoints")
     assert report(copied, tmp_path).run["facts"]["checkpoint"] == "none yet"
 
@@ -326,20 +338,6 @@ def test_openings_are_counted_by_position() -> None:
     }
 
 
-def test_sample_games(finished: Path) -> None:
-    games = read_run(finished).games
-    chosen = choose_games(games)
-    lengths = [len(game.actions) for game in games]
-    assert len(chosen["Shortest game"].actions) == min(lengths)
-    assert len(chosen["Longest game"].actions) == max(lengths)
-    assert len({game.number for game in chosen.values()}) == len(chosen) >= 3
-    assert not any(chosen["Drawn game"].returns) if "Drawn game" in chosen else True
-    assert choose_games(games) == chosen
-    assert list(choose_games(games[:1])) == ["Shortest game"] and choose_games([]) == {}
-    records = GameLog.read(finished / "games" / "000003.games")
-    assert [game.number for game in games[: len(records)]] == [record.number for record in records]
-
-
 # --- Folders of strangers ----------------------------------------------------------------------------------------
 
 
@@ -351,7 +349,7 @@ def test_lines_that_cannot_be_read_are_counted_and_the_others_shown(tmp_path: Pa
     assert [1000, 0.4375] in page.metrics["series"]["loss"] and EVIL in page.metrics["series"]
     with (folder / "metrics.jsonl").open("ab") as file:
         file.write(b'{"iteration": 1001, "lo')  # which is being written now
-    assert report(folder, tmp_path).metrics == page.metrics
+    assert without_age(report(folder, tmp_path).metrics) == without_age(page.metrics)
 
 
 def test_numbers_are_in_order_whatever_the_order_of_lines(tmp_path: Path) -> None:
@@ -418,7 +416,7 @@ def test_games_that_cannot_have_been(tmp_path: Path) -> None:
 
 def test_commands_to_copy_are_quoted(copied: Path, tmp_path: Path) -> None:
     folder = copied.rename(tmp_path / "run; echo")
-    assert report(folder, tmp_path).run["facts"]["go on"] == f"windrow train --resume '{folder}'"
+    assert report(folder, tmp_path).run["commands"]["resume training"] == f"windrow train --resume '{folder}'"
 
 
 # --- In a browser ------------------------------------------------------------------------------------------------
@@ -428,25 +426,26 @@ def test_a_browser_shows_the_file(run_folder: Path, tmp_path: Path, browser: Bro
     path = write_report(run_folder, tmp_path / "report.html")
     with browser.open(path.as_uri()) as page:
         page.wait("document.body.dataset.iteration === '3' && Number(document.body.dataset.frame) > 0")
-        assert page.run("[...document.querySelectorAll('#charts h2')].map(title => title.textContent)")[:2] == [
-            *("Rating", "Solved positions")
-        ]
-        facts = page.run("document.querySelector('#facts').innerText")
-        assert "ResNet 4x1" in facts and "of solved positions right" in facts
+        titles = page.run("[...document.querySelectorAll('main h2')].map(title => title.textContent)")
+        assert titles[titles.index("Strength") :][:4] == ["Strength", "Solved positions", "Games", "Losses"]
+        assert "Finished: 3 iterations" in page.run("document.querySelector('#state').innerText")
+        assert "solved positions right" in page.run("document.querySelector('#newest').innerText")
+        assert "ResNet 4x1" in page.run("document.querySelector('#facts').innerText")
         assert page.run("document.querySelectorAll('.opening b').length") > 3
         assert page.run("document.querySelectorAll('#film svg.board').length") == 1 + int(
             page.run("document.body.dataset.frame")
         )
-        page.run("document.querySelectorAll('main > details, .numbers').forEach(part => { part.open = true })")
-        assert "search.num_simulations" in page.run("document.querySelector('#settings').innerText")
+        page.run("document.querySelectorAll('details.card, .numbers').forEach(part => { part.open = true })")
+        assert "num_simulations" in page.run("document.querySelector('#settings').innerText")
+        assert "instead of" in page.run("document.querySelector('#settings .changed').innerText")
         page.wait("document.querySelectorAll('.numbers tbody tr').length >= 9")
         page.click("#games button:nth-of-type(2)")
         page.wait("document.querySelector('#games button:nth-of-type(2)').getAttribute('aria-pressed') === 'true'")
         page.click("#first")
         page.wait("document.body.dataset.frame === '0'")
         place = page.run(
-            "(() => { const r = document.querySelector('#charts svg').getBoundingClientRect(); "
-            "window.scrollTo(0, r.top); const s = document.querySelector('#charts svg').getBoundingClientRect(); "
+            "(() => { const chart = document.querySelector('#strength [aria-label=\"Solved positions\"] svg'); "
+            "chart.scrollIntoView({ block: 'center' }); const s = chart.getBoundingClientRect(); "
             "return [s.right - 5, s.top + s.height / 2] })()"
         )
         page.point_at(*place)

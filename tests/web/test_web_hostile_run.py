@@ -133,7 +133,7 @@ def test_games_that_cannot_have_been(tmp_path: Path) -> None:
 def test_settings_that_change_into_something_else_are_told(tmp_path: Path) -> None:
     folder = begin_run(tmp_path / "run")
     watch = RunWatch(folder, interval_s=0.01)
-    watch._next_logs = 0.0
+    watch._next_files = 0.0
     (folder / "games").mkdir()
     (folder / "games" / "000001.games").write_bytes(b"")
     (folder / "config.json").write_text("[" * 100_000)
@@ -169,11 +169,13 @@ def test_strings_of_a_run_are_text_on_the_page(evil_run: Path, browser: Browser)
     """Nor do numbers at the bounds keep the page from drawing."""
     with serve(str(evil_run), command="watch") as served, browser.open(served.link) as page:
         page.wait("document.body.dataset.iteration === '999999999999999'")
-        page.wait("document.querySelectorAll('#charts svg').length >= 2")
+        page.wait("document.querySelectorAll('.charts svg').length >= 2")
         assert page.run("document.querySelectorAll('img, script:not([src])').length") == 0
         for place in ("#facts", "#findings"):
             assert "<img src=x" in page.run(f"document.querySelector('{place}').textContent")
         assert page.run("document.querySelectorAll('#findings li').length") == 1
         assert "<script>" in page.run("document.querySelector('#numbers').textContent")
         assert page.run("document.title") != "owned"
-        assert "1 line of metrics.jsonl could not be read." in page.run("document.querySelector('#source').textContent")
+        assert "1 line of metrics.jsonl could not be read." in page.run(
+            "document.querySelector('#metrics-notes').textContent"
+        )

@@ -34,7 +34,7 @@ def test_what_a_page_is_told_of_a_run(run_folder: Path) -> None:
     for name in ("loss", "games_per_s", "solved_policy"):
         assert [value for _, value in metrics["series"][name]] == [line[name] for line in lines]
     games = watch.describe_games()
-    assert len(games["newest"]) >= 18 and games["samples"][0]["label"] == "Shortest game"
+    assert len(games["newest"]) >= 18 and games["samples"][0]["title"] == "Newest"
     game = watch.describe_game(games["newest"][0]["number"])
     assert len(game["frames"]) == game["length"] + 1 and game["frames"][-1]["picture"]["kind"] == "grid"
     assert all(frame["value"] is None or -1 <= frame["value"] <= 1 for frame in game["frames"])
@@ -100,10 +100,12 @@ def test_the_training_page(run_folder: Path, tmp_path: Path, browser: Browser, s
             assert client.ask(type="position", moves=[])["type"] == "error"
         with browser.open(served.link) as page:
             page.wait("document.body.dataset.iteration === '3' && Number(document.body.dataset.games) >= 18")
-            titles = page.run("[...document.querySelectorAll('#charts h2')].map(title => title.textContent)")
-            assert titles[:3] == ["Rating", "Solved positions", "Losses"]
+            titles = page.run("[...document.querySelectorAll('.charts h2')].map(title => title.textContent)")
+            assert titles[:3] == ["Strength", "Solved positions", "Losses"]
+            page.wait("Number(document.body.dataset.frame) > 1")  # a game is open at once
             page.click("#games button:nth-of-type(2)")
-            page.wait("Number(document.body.dataset.frame) > 1")
+            page.wait("document.querySelector('#games button:nth-of-type(2)').getAttribute('aria-pressed') === 'true'")
+            page.click("#last")
             last = int(page.run("document.body.dataset.frame"))
             page.press("ArrowLeft")
             page.wait(f"document.body.dataset.frame === '{last - 1}'")
@@ -139,13 +141,13 @@ def test_a_run_without_ratings_and_losses_says_so(run_folder: Path, tmp_path: Pa
     (tmp_path / "config.json").write_text((run_folder / "config.json").read_text())
     metrics = tmp_path / "metrics.jsonl"
     metrics.write_text('{"iteration": 1, "games_per_s": 3.0}\n')
-    titles = "[...document.querySelectorAll('#charts h2')].map(title => title.textContent)"
+    titles = "[...document.querySelectorAll('.charts h2')].map(title => title.textContent)"
     with serve(str(tmp_path), command="watch") as served, browser.open(served.link) as page:
         page.wait("document.body.dataset.iteration === '1'")
-        assert page.run(titles) == ["Rating", "Losses", "Games a second"]
-        assert "No checkpoint has been rated" in page.run("document.querySelector('#charts .missing').textContent")
+        assert page.run(titles) == ["Strength", "Losses", "Games per second"]
+        assert "No checkpoint has been rated" in page.run("document.querySelector('#strength .missing').textContent")
         with metrics.open("a") as file:
             file.write('{"iteration": 2, "games_per_s": 3.0, "loss": 2.0, "value_error": 0.5, "game_length": 9}\n')
         page.wait("document.body.dataset.iteration === '2'")
-        assert page.run(titles) == ["Rating", "Losses", "Games a second", "Error of the value", "Length of games"]
-        assert page.run("document.querySelectorAll('#charts .missing').length") == 1
+        assert page.run(titles) == ["Strength", "Losses", "Games per second", "Game length", "Value error"]
+        assert page.run("document.querySelectorAll('.charts .missing').length") == 1

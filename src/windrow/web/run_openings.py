@@ -55,12 +55,12 @@ def _count_game(game: CoreGame, played: PlayedGame, counts: dict[int, Moves]) ->
         state = after
 
 
-def describe_openings(game: CoreGame, games: Sequence[PlayedGame]) -> dict[str, Any]:
-    """The tree for the page: its `moves`, or in `missing` why there is none."""
+def describe_openings(game: CoreGame, games: Sequence[PlayedGame]) -> dict[str, Any] | None:
+    """The tree for the page: its `moves`, or in `missing` why there is none yet; None for a game of chance."""
+    if game.chance != "none":
+        return None
     if not games:
         return {"missing": "There are no games in the run's logs yet."}
-    if game.chance != "none":
-        return {"missing": "In a game of chance openings are not chosen alone."}
     counts, root = count_moves(game, games), game.initial_state()
     if game.hash(root) not in counts:
         return {"missing": "None of the newest games began at the start of the game."}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame
-from windrow.games.registry import GAMES
+from windrow.games.registry import GAMES, make_game
 from windrow.nets.config import KINDS, describe_network
 from windrow.web.limits import RequestError
 from windrow.web.pictures import draw
@@ -34,7 +35,7 @@ def describe_run(run: RunData) -> dict[str, Any]:
     """The run in a few words, commands for it, its settings, and what is missing or damaged."""
     return {
         "type": "run",
-        "title": f"{run.settings.get('game', 'game')}: {run.folder.resolve().name}",
+        "title": f"{_spell_game(run)}: {run.folder.resolve().name}",
         "facts": {name: fact for name, fact in _facts(run).items() if fact},
         "commands": _commands(run),
         "settings": describe_settings(run),
@@ -58,7 +59,7 @@ def _facts(run: RunData) -> dict[str, str]:
 
 def _commands(run: RunData) -> dict[str, str]:
     """What to do next with the run, as commands to copy."""
-    folder, name = str(run.folder), str(run.settings.get("game"))
+    folder, name = str(run.folder), _spell_game(run)
     is_own = run.game is not None and run.game.name not in GAMES
     kind = str(run.section("network").get("kind", "resnet"))
     network = [] if kind in KINDS else ["--network", kind]
@@ -66,6 +67,16 @@ def _commands(run: RunData) -> dict[str, str]:
     commands = {"play against it": play} if run.checkpoint else {}
     commands |= {"resume training": resume}
     return {what: shlex.join(["windrow", *command, *network]) for what, command in commands.items()}
+
+
+def _spell_game(run: RunData) -> str:
+    """The game as the command line takes it, such as azul:players=3; defaults of built-in games are left out."""
+    name = str(run.settings.get("game", "game"))
+    if run.game is None:
+        return name
+    defaults: Mapping[str, Any] = make_game(name).options if name in GAMES else {}
+    options = [f"{key}={value}" for key, value in run.section("game_options").items() if defaults.get(key) != value]
+    return f"{name}:{','.join(options)}" if options else name
 
 
 # --- Metrics -----------------------------------------------------------------------------------------------------

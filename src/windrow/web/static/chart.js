@@ -125,10 +125,11 @@ export function drawMetric(box, lines, { show, full, label, hasZero, times, rang
   box.replaceChildren(drawing, tip);
 }
 
+// About `most` round numbers from first to last; the first alone if none of them is round.
 function spread(first, last, most) {
-  const step = Math.max(1, Math.ceil((last - first) / most)), found = [];
-  for (let at = first; at <= last; at += step) found.push(at);
-  return found;
+  const raw = Math.max(1, (last - first) / most), power = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].map(factor => factor * power).find(size => size >= raw), found = [];
+  for (let at = Math.ceil(first / step) * step; at <= last; at += step) found.push(at);
+  return found.length ? found : [first];
 }
 
 function niceTicks(low, high, about = 4) {

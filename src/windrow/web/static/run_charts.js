@@ -13,28 +13,28 @@ export const share = value => `${(100 * value).toFixed(1)}%`;
 export function duration(seconds) {
   const [, size, unit] = [[90, 1, "s"], [5400, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "d"]].find(([limit]) => seconds < limit);
   const number = seconds / size;
-  return `${Number(number.toFixed(number >= 10 ? 0 : 1))} ${unit}`;
+  return `${Number(number.toFixed(number >= 10 ? 0 : 1))}\u00a0${unit}`;
 }
 
 export const elo = value => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(0)}`;
 
-// What a network that knows nothing would have.
+// What a network that has learned nothing would have.
 const compareLosses = ({ newest: { uniform_policy_loss: policy, value_variance: value } }) =>
   policy === undefined || value === undefined ? "" : `For comparison: a uniform policy has a loss of ${decimals(policy)}, a constant value ${decimals(value)}.`;
 
-// Strength, losses and speed; those with `isMore` come after the games.
+// Strength, which stands above the games, then learning, speed and the games in numbers.
 const CHARTS = [
-  { title: "Rating", caption: "Elo from games against fixed players and earlier checkpoints, with 95 % intervals. The first rated checkpoint is 0.", series: { elo: "checkpoint" }, fixed: "elo:", errors: "elo_error", show: elo, isWide: true, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time, [strength] share, is enough for a few moves." },
-  { title: "Solved positions", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share },
-  { title: "Losses", caption: "Policy against the search's, value against the game's result.", reason: compareLosses, series: { loss: "total", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No step of learning has been made yet: that begins when min_positions moves are in memory." },
+  { title: "Strength", caption: "Elo rating from games against fixed players and earlier checkpoints, with 95% intervals. The first rated checkpoint has 0.", series: { elo: "checkpoint" }, fixed: "elo:", errors: "elo_error", show: elo, isFirst: true, isWide: true, missing: "No checkpoint has been rated yet. Rating games begin when their share of the time (strength.share in the settings) is enough for a few moves." },
+  { title: "Solved positions", caption: "Share of solved positions in which the network's first choice, without a search, keeps the result.", series: { solved_policy: "right first choices" }, show: share, isFirst: true },
+  { title: "Losses", caption: "Distance of the network from its targets: the search's policy and the game's result.", reason: compareLosses, series: { loss: "total", policy_loss: "policy", value_loss: "value" }, show: decimals, hasZero: true, missing: "No learning step has been made yet. Learning begins when self-play has stored min_positions positions." },
   { title: "Games per second", caption: "Games that self-play finished.", reason: ({ speed }) => speed, series: { games_per_s: "games/s" }, show: rate, hasZero: true },
   { title: "Network positions per second", caption: "Positions that self-play evaluated, without those from a cache.", reason: ({ newest }) => "batch_fill" in newest ? `${share(newest.batch_fill)} of the places in the network's batches were used.` : "", series: { nn_positions_per_s: "positions/s" }, show: rate, hasZero: true },
-  { title: "Simulations per move", caption: "Mean over all searches.", series: { simulations_per_move: "simulations" }, show: rate, hasZero: true, isMore: true },
-  { title: "Game length", caption: "Moves per game, without random ones at the start.", series: { game_length: "moves" }, show: rate, hasZero: true, isMore: true },
-  { title: "Results", caption: "Shares of the games of each iteration.", series: { first_player_wins: "player 1 wins", draws: "draws" }, show: share, hasZero: true, isMore: true },
-  { title: "Value error", caption: "Mean distance of the value from its target; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals, isMore: true },
-  { title: "Policy entropy", caption: "In nats: 0 means that one move is certain.", series: { policy_entropy: "policy entropy" }, show: decimals, isMore: true },
-  { title: "Repeated and resigned games", caption: "Shares of games that were move for move an earlier one, and that were given up.", series: { repeated_games: "repeated", resigned_games: "resigned" }, show: share, hasZero: true, isMore: true },
+  { title: "Simulations per move", caption: "Mean over all searches.", series: { simulations_per_move: "simulations" }, show: rate, hasZero: true },
+  { title: "Game length", caption: "Moves per game, without random ones at the start.", series: { game_length: "moves" }, show: rate, hasZero: true },
+  { title: "Results", caption: "Shares of the games of each iteration.", series: { first_player_wins: "player 1 wins", draws: "draws" }, show: share, hasZero: true },
+  { title: "Value error", caption: "Mean distance of the value from its target; values are from -1 to 1.", series: { value_error: "value error" }, show: decimals },
+  { title: "Policy entropy", caption: "In nats: 0 means that one move is certain.", series: { policy_entropy: "policy entropy" }, show: decimals },
+  { title: "Repeated and resigned games", caption: "Shares of games that were move for move an earlier one, and that were given up.", series: { repeated_games: "repeated", resigned_games: "resigned" }, show: share, hasZero: true },
 ];
 const cards = new Map();
 let told = null;
@@ -80,8 +80,8 @@ function addCard(chart) {
   parts.card = el("section", { class: `card ${chart.isWide ? "wide" : ""}`, "aria-label": chart.title }, el("h2", { text: chart.title }), parts.caption, parts.legend, parts.plot, parts.reason, parts.numbers);
   cards.set(chart, parts);
   // In their order, also those that come later.
-  const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).find(later => cards.has(later) && later.isMore === chart.isMore);
-  $(chart.isMore ? "#more" : "#charts").insertBefore(parts.card, after ? cards.get(after).card : null);
+  const after = CHARTS.slice(CHARTS.indexOf(chart) + 1).find(later => cards.has(later) && later.isFirst === chart.isFirst);
+  $(chart.isFirst ? "#strength" : "#charts").insertBefore(parts.card, after ? cards.get(after).card : null);
 }
 
 // Drawings are as wide as their cards, so that letters have one size in all of them.

@@ -35,7 +35,7 @@ export class RunGames {
     };
     const focused = document.activeElement.closest("#games button")?.dataset.number;
     $("#games").replaceChildren(...(samples.length ? [el("h3", { text: "Worth a look" }), ...samples.map(button), el("h3", { text: "Newest games" }), ...newest.map(button)]
-      : [el("p", { class: "missing", text: "There are no games to show. They come as games end; a run of the tensor engine keeps none." })]));
+      : [el("p", { class: "missing", text: "There are no games yet. They appear as they end; runs of the tensor engine keep no games." })]));
     if (focused) $(`#games button[data-number="${focused}"]`)?.focus();
     document.body.dataset.games = newest.length;
     if (samples.length && !this.isAsked) this.open(samples[0].number, samples[0].frame);
@@ -73,7 +73,7 @@ export class RunGames {
     const frame = this.frame = Math.max(0, Math.min(frames.length - 1, index)), { value } = frames[frame];
     $("#board").replaceChildren(this.board(frame, false));
     $("#slider").value = frame;
-    $("#move").textContent = this.words(frame) + (value === null ? "" : `, expected for player 1 ${percent(chance(value))} (${signed(value)})`);
+    $("#move").textContent = this.words(frame) + (value === null ? "" : `. Expected result of player 1 before it: ${percent(chance(value))} (${signed(value)})`);
     // What the search thought before move n belongs to the position n - 1.
     const values = frames.slice(1).map(step => step.value === null ? null : chance(step.value));
     drawOdds($("#odds"), [{ name: "value", values }], { plies: frames.length - 1, now: frame, chosen: chosen => this.showFrame(chosen), label: "The search's expected result of player 1, move by move" });

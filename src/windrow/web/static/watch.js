@@ -25,9 +25,9 @@ function showRun(message) {
 }
 
 function showSettings({ changed_from: changedFrom, num_changed: numChanged, sections }) {
-  $("#changed").textContent = `${numChanged} changed from ${changedFrom}`;
+  $("#changed").textContent = `${numChanged} ${numChanged === 1 ? "differs" : "differ"} from ${changedFrom}`;
   $("#settings").replaceChildren(...sections.map(({ name, rows }) => el("section", {}, el("h3", { text: name }), el("dl", {}, ...rows.map(([setting, value, before]) =>
-    el("div", { class: before === null ? null : "changed" }, el("dt", { text: setting }), el("dd", { text: value }, before === null ? null : el("small", { text: ` was ${before}` }))))))));
+    el("div", { class: before === null ? null : "changed" }, el("dt", { text: setting }), el("dd", { text: value }, before === null ? null : el("small", { text: ` instead of ${before}` }))))))));
 }
 
 // How far the run is, so many seconds after the server has said it.
@@ -59,7 +59,7 @@ function showMetrics({ series, newest, progress: now, speed, findings, mean_of: 
   const names = Object.keys(series), lastOf = name => series[name][series[name].length - 1][0];
   showCharts(series, newest, meanOf, speed);
   const facts = {};
-  if ("elo" in newest) facts.rating = `${elo(newest.elo)}${newest.elo_error > 0 ? ` ± ${newest.elo_error.toFixed(0)}` : ""} Elo`;
+  if ("elo" in newest) facts[`rating at iteration ${lastOf("elo")}`] = `${elo(newest.elo)}${newest.elo_error > 0 ? ` ± ${newest.elo_error.toFixed(0)}` : ""} Elo`;
   if ("solved_policy" in newest) facts["solved positions right"] = share(newest.solved_policy);
   for (const [name, label] of Object.entries({ games: "games", positions: "positions", steps: "learning steps" })) {
     if (name in newest) facts[label] = count.format(newest[name]);
