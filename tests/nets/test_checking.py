@@ -119,13 +119,13 @@ def test_a_good_network_passes_and_is_left_as_it_was():
     ("net", "hint"),
     [
         (OneTensor, "must return .logits, values., two tensors"),
-        (FewLogits, r"logits \[6, 7\] for 6 positions"),
-        (ValuePerPlayer, r"values \[6, 2\]"),
-        (Squeezed, r"values \[\] for 1 positions"),
+        (FewLogits, r"logits of shape \[6, 7\] for 6 positions"),
+        (ValuePerPlayer, r"values of shape \[6, 2\]"),
+        (Squeezed, r"values of shape \[\] for 1 positions"),
         (WithoutTanh, "end with torch.tanh"),
-        (RowsMixed, "rows of a batch must not see each other"),
+        (RowsMixed, "rows of a batch must not influence each other"),
         (NotANumber, "NaN or infinite"),
-        (Detached, "no gradient goes from its values"),
+        (Detached, "no gradient flows from its values"),
         (OtherInput, "cannot be called"),
     ],
 )

@@ -60,7 +60,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs PyTorch when it is first asked for."""
+    """Import a public name on first use: `import windrow.nets` does not need PyTorch."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -1,8 +1,8 @@
-"""Whether a network keeps its contract: what it takes, what it gives, and that it can learn.
+"""The check of a network of your own: its inputs, its outputs, and whether gradients reach its parameters.
 
-The batches are real positions of the game. Besides shapes and ranges the check finds two defects that no error would
-show: a network that mixes the rows of a batch (attention without `batch_first=True`, a softmax over the wrong
-dimension), and one whose answer loses a dimension when the batch has one row (`squeeze()` without a dimension).
+The check uses real positions of the game. Besides shapes and ranges it finds two defects that raise no error: a network
+that mixes the rows of a batch (attention without `batch_first=True`, a softmax over the wrong dimension), and a network
+whose output loses a dimension if the batch has one row (`squeeze()` without a dimension).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from windrow.games.python_game import as_core_game
 
 _NUM_ROWS = 6
 _TOLERANCE = 1e-3
-"""Most that rounding may change an answer when the batch has another size."""
+"""Allowed relative and absolute difference between the outputs for a row in batches of different sizes (rounding)."""
 
 
 def check_network(net: Any, game: Any, *, name: str = "") -> None:
-    """Try a network on positions of a game; nothing about it changes.
+    """Run a network forwards and backwards on positions of a game. Its weights, gradients and mode stay unchanged.
 
     Args:
         net: a `torch.nn.Module`, called as `net(observations [K, ...])`, or `net(board=..., flat=...)` for a game with
             named observations.
-        game: what it is to play.
-        name: what messages call it. "" for its class.
+        game: the game that the network is made for.
+        name: name of the network in error messages. "": the name of its class.
 
     Raises:
-        EvaluatorError: it breaks the contract; the message says what to change.
+        EvaluatorError: the network breaks the contract; the message says what to change.
     """
     game = as_core_game(game)
     name = name or type(net).__name__
@@ -52,8 +52,9 @@ def check_network(net: Any, game: Any, *, name: str = "") -> None:
         for what, alone, among in (("logits", first[0], logits[:1]), ("values", first[1], values[:1])):
             if not torch.allclose(alone, among, rtol=_TOLERANCE, atol=_TOLERANCE):
                 raise EvaluatorError(
-                    f"{name} gives other {what} for a position alone than in a batch of {_NUM_ROWS}: rows of a batch "
-                    "must not see each other. Attention needs batch_first=True, and softmax and mean the right dim"
+                    f"{name} gives different {what} for a position alone and in a batch of {_NUM_ROWS}: rows of a "
+                    "batch must not influence each other. Set batch_first=True in attention layers, and check the dim "
+                    "of every softmax and mean"
                 )
         net.train()
         logits, values = _answer(net, rows, game, name)
@@ -69,7 +70,7 @@ def check_network(net: Any, game: Any, *, name: str = "") -> None:
 
 
 def _answer(net: Any, rows: dict[str, Tensor], game: Any, name: str) -> tuple[Tensor, Tensor]:
-    """What the network says, values always [K] or [K, values]."""
+    """Call the network on a batch, check the shapes, and return logits [K, A] and values [K] or [K, players]."""
     num_rows = next(iter(rows.values())).shape[0]
     given = ", ".join(f"{part or 'observations'} {list(tensor.shape)}" for part, tensor in rows.items())
     try:
@@ -78,8 +79,8 @@ def _answer(net: Any, rows: dict[str, Tensor], game: Any, name: str) -> tuple[Te
         reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         call = "forward(observations)" if "" in rows else f"forward({', '.join(rows)})"
         raise EvaluatorError(
-            f"{name} cannot be called: {call} of {game!r} was given {given} float32, and raised "
-            f"{type(error).__name__}: {reason}"
+            f"{name} cannot be called: {call} raised {type(error).__name__}: {reason}. Its input for {game!r} was "
+            f"{given} in float32"
         ) from error
     parts = list(cast("tuple[Any, ...]", answer)) if isinstance(answer, tuple | list) else []
     if len(parts) != 2 or not all(isinstance(one, Tensor) for one in parts):
@@ -93,18 +94,20 @@ def _answer(net: Any, rows: dict[str, Tensor], game: Any, name: str) -> tuple[Te
     wanted = (num_rows, game.num_actions)
     if tuple(logits.shape) != wanted:
         raise EvaluatorError(
-            f"{name} gives logits {list(logits.shape)} for {num_rows} positions, but {game!r} has {game.num_actions} "
-            f"actions: logits must be {list(wanted)}, one for each action, legal or not"
+            f"{name} returns logits of shape {list(logits.shape)} for {num_rows} positions, but {game!r} has "
+            f"{game.num_actions} actions: the shape must be {list(wanted)}, one logit per action, legal or not"
         )
     if game.num_values == 1 and tuple(values.shape) == (num_rows, 1):
         values = values[:, 0]
     wanted = (num_rows,) if game.num_values == 1 else (num_rows, game.num_values)
     if tuple(values.shape) != wanted:
         how = (
-            "one for each, for the player to move" if game.num_values == 1 else "one per player, the one to move first"
+            "one value per position, for the player to move"
+            if game.num_values == 1
+            else "one value per player, the player to move first"
         )
         raise EvaluatorError(
-            f"{name} gives values {list(values.shape)} for {num_rows} positions, but {game!r} needs "
+            f"{name} returns values of shape {list(values.shape)} for {num_rows} positions, but {game!r} needs "
             f"{list(wanted)}: {how}"
         )
     return logits, values
@@ -113,10 +116,13 @@ def _answer(net: Any, rows: dict[str, Tensor], game: Any, name: str) -> tuple[Te
 def _check_numbers(logits: Tensor, values: Tensor, name: str) -> None:
     for what, tensor in (("logits", logits), ("values", values)):
         if not bool(torch.isfinite(tensor).all()):
-            raise EvaluatorError(f"{name} gives {what} that are NaN or infinite with its first weights")
+            raise EvaluatorError(
+                f"{name} returns {what} that are NaN or infinite with its initial weights: check their initialization"
+            )
     if float(values.abs().max()) > 1:
         raise EvaluatorError(
-            f"{name} gives a value of {float(values.abs().max()):.3g}: values are in [-1, 1], so end with torch.tanh"
+            f"{name} returns a value of size {float(values.abs().max()):.3g}: values must be in [-1, 1], so end with "
+            "torch.tanh"
         )
 
 
@@ -124,7 +130,7 @@ def _check_learning(net: Any, logits: Tensor, values: Tensor, name: str) -> None
     for what, tensor in (("logits", logits), ("values", values)):
         if not tensor.requires_grad:
             raise EvaluatorError(
-                f"{name} cannot learn: no gradient goes from its {what} to its parameters. Register layers as "
-                "attributes or in an nn.ModuleList, and leave out no_grad and detach"
+                f"{name} cannot learn: no gradient flows from its {what} to its parameters. Register layers as "
+                "attributes or in an nn.ModuleList, and remove no_grad and detach"
             )
     (logits.square().mean() + values.square().mean()).backward()

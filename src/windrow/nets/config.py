@@ -1,12 +1,12 @@
-"""The settings of a network: a built-in kind with its own settings, or a class of the user's with its arguments.
+"""The settings of a network: a built-in kind with its settings, or your own class with its arguments.
 
-In a TOML file that is the section `[network]`:
+In a TOML file they are the section `[network]`:
 
     [network]                       [network]
     kind = "mlp"                    kind = "mynet.py:Transformer"
     width = 256                     layers = 3
 
-Nothing here imports PyTorch or the user's class; `windrow.nets.make_network` does, when the network is made.
+This module imports neither PyTorch nor your class; `windrow.nets.make_network` imports both.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from windrow.settings import Settings
 from windrow.spelling import explain_unknown
 
 FACTS = ("observation", "num_actions", "num_values", "seed")
-"""Arguments that windrow passes to a network's class; a class of the user's gets those that it has parameters for."""
+"""Arguments that windrow passes to a network's class. Your own class gets only those that it has parameters for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class NetworkConfig(Settings):
-    """Which network is trained. The base of the settings of every kind."""
+    """Settings of a network: the base class of the settings of every kind."""
 
     kind: str = ""
-    """A built-in kind (resnet, mlp, transformer), or where a class of your own is, such as `mynet.py:Transformer`."""
+    """A built-in kind (resnet, mlp, transformer), or the place of your own class, such as `mynet.py:Transformer`."""
 
     def arguments(self) -> dict[str, Any]:
-        """What the network's class is called with, beside what it is told of the game."""
+        """Return the keyword arguments of the network's class, without those that describe the game."""
         return {name: value for name, value in self.to_dict().items() if name != "kind"}
 
     def in_words(self) -> str:
-        """The network as people write it: `ResNet 64x5`, `mlp width=128 layers=3`."""
+        """Return a short name of the network: `ResNet 64x5`, `mlp width=128 layers=3`."""
         return describe_network(self.to_dict())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ResNetConfig(NetworkConfig):
-    """Settings of `windrow.nets.ResNet`: a residual network, convolutional where the game shows a board."""
+    """Settings of `windrow.nets.ResNet`: a residual network, convolutional if the game's observation is a board."""
 
     kind: str = "resnet"
     """The kind's name."""
     channels: int = 32
-    """Width of the trunk."""
+    """Width of the trunk: the number of channels."""
     blocks: int = 3
-    """Residual blocks of two layers each."""
+    """Number of residual blocks, of two layers each."""
     policy_channels: int = 4
-    """Planes between trunk and policy head."""
+    """Number of channels between the trunk and the policy head."""
     value_channels: int = 2
-    """Planes between trunk and value head."""
+    """Number of channels between the trunk and the value head."""
     value_hidden: int = 64
     """Width of the value head's hidden layer."""
 
@@ -65,14 +65,14 @@ class ResNetConfig(NetworkConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class MLPConfig(NetworkConfig):
-    """Settings of `windrow.nets.MLP`: fully connected layers, for games that show a row of numbers."""
+    """Settings of `windrow.nets.MLP`: fully connected layers, for games whose observation is a row of numbers."""
 
     kind: str = "mlp"
     """The kind's name."""
     width: int = 128
     """Width of the hidden layers."""
     layers: int = 3
-    """Hidden layers."""
+    """Number of hidden layers."""
 
     def __post_init__(self) -> None:
         for name in self.setting_names()[1:]:
@@ -88,9 +88,9 @@ class TransformerConfig(NetworkConfig):
     width: int = 64
     """Width of a token; a multiple of `heads`."""
     layers: int = 3
-    """Transformer blocks."""
+    """Number of transformer blocks."""
     heads: int = 4
-    """Attention heads."""
+    """Number of attention heads."""
 
     def __post_init__(self) -> None:
         for name in self.setting_names()[1:]:
@@ -101,17 +101,17 @@ class TransformerConfig(NetworkConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class OwnNetwork(NetworkConfig):
-    """A class of the user's, which is imported only when the network is made."""
+    """Settings of a network class of your own. The class is imported only when the network is made."""
 
     kind: str = ""
-    """Where the class is: `mynet.py:Transformer` or `package.nets:Transformer`."""
+    """Place of the class: `mynet.py:Transformer` or `package.nets:Transformer`."""
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments of the class."""
     factory: Callable[..., Any] | None = None
     """The class itself, if it was given in Python; it is not saved."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The kind, and the arguments beside it."""
+        """Return the kind and the keyword arguments in one flat dict."""
         return {"kind": self.kind, **self.settings}
 
 
@@ -124,17 +124,17 @@ KINDS: dict[str, tuple[type[NetworkConfig], str]] = {
 
 
 def as_network(network: object) -> NetworkConfig:
-    """The settings of a network from its kind, a table with its `kind` and settings, or a class or a function.
+    """Return the settings of a network, given a kind, a table with `kind` and settings, or a class or function.
 
     Raises:
-        ConfigError: there is no such kind, or a setting that it does not have.
+        ConfigError: the kind does not exist, or the table has a key that is not a setting of this kind.
     """
     if isinstance(network, NetworkConfig):
         return network
     if isinstance(network, str) or callable(network):
         network = {"kind": network}
     if not isinstance(network, Mapping):
-        raise ConfigError(f"a network is a kind, a table of settings or a class, not {network!r:.100}")
+        raise ConfigError(f"network must be a kind, a table of settings or a class, not {network!r:.100}")
     settings = dict(cast("Mapping[str, Any]", network))
     kind: Any = settings.pop("kind", "resnet")
     if isinstance(kind, str) and kind in KINDS:
@@ -144,17 +144,21 @@ def as_network(network: object) -> NetworkConfig:
         kind = _target_of(factory)
     if not isinstance(kind, str) or not all(kind.rpartition(":")):
         is_file = isinstance(kind, str) and kind.endswith(".py")
-        hint = f"Name the class in it too, such as {kind}:Net" if is_file else "Your own is named mynet.py:Net"
+        hint = (
+            f"Name the class in the file too, such as {kind}:Net"
+            if is_file
+            else "For a network of your own, write mynet.py:Net"
+        )
         known = explain_unknown(f"{kind!s:.100}", KINDS, what="kinds")
         raise ConfigError(f"there is no network {kind!r:.100}. {hint if is_file else f'{known} {hint}'}.")
     for name in FACTS:
         if name in settings:
-            raise ConfigError(f"{kind}: windrow itself sets {name}, by the game: leave it out")
+            raise ConfigError(f"{kind}: remove the setting {name}, which windrow passes to the class itself")
     return OwnNetwork(kind=kind, settings=settings, factory=factory)
 
 
 def describe_network(spec: Mapping[str, Any]) -> str:
-    """A network in a few words, from its settings or its description."""
+    """Return a short name of a network, given its settings or its description."""
     kind = spec.get("kind", "resnet")
     if kind == "resnet":
         return f"ResNet {spec.get('channels')}x{spec.get('blocks')}"
@@ -163,13 +167,13 @@ def describe_network(spec: Mapping[str, Any]) -> str:
 
 
 def spell_network(network: NetworkConfig) -> str:
-    """A network of the user's as `--network` takes it, with the text arguments, which have to be repeated."""
+    """Return the argument of `--network` for your own network, with its text arguments, which files cannot set."""
     texts = [f"{name}={value}" for name, value in network.arguments().items() if isinstance(value, str)]
     return f"{network.kind}:{','.join(texts)}" if texts else network.kind
 
 
 def _target_of(factory: Callable[..., Any]) -> str:
-    """Where a class is, as a command would name it."""
+    """Return the place of a class in the form that commands take: `mynet.py:Net` or `package.nets:Net`."""
     module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", type(factory).__name__)
     if module == "__main__" and (file := getattr(sys.modules[module], "__file__", None)):
         return f"{Path(file).name}:{name}"

@@ -1,7 +1,7 @@
-"""A network as inference wants it: batch norm folded into the layer before it, where windrow knows the layers.
+"""A copy of a network for inference, with batch norm folded into the layers of a `ResNet`.
 
-In evaluation a layer and its batch norm are one product with one bias. A module of the user's own is copied as it is:
-the runtimes that compile a network fold its norms themselves.
+In evaluation mode a layer and its batch norm are one product with one bias. Other modules are copied unchanged: the
+runtimes that compile a network fold its norms themselves.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
 def fold(net: nn.Module) -> nn.Module:
-    """`net` for inference: the same answers in evaluation mode, on the CPU, and without batch norm if it is a `ResNet`.
+    """Return a copy of `net` for inference: on the CPU, in float32 and evaluation mode.
 
-    A copy: `net` goes on training. Every call gives weights of the same names and shapes, so that
-    `evaluator = windrow.evaluators.load(fold(net), game=game)` is brought up to date by
-    `evaluator.update(fold(net))`.
+    The copy computes the same function as `net` in evaluation mode; a `ResNet` loses its batch norm. `net` itself stays
+    unchanged and can be trained further. Every call returns weights with the same names and shapes, so
+    `evaluator.update(fold(net))` updates an `evaluator = windrow.evaluators.load(fold(net), game=game)`.
     """
     if not isinstance(net, ResNet):
         return copy_module(net).to("cpu", torch.float32).eval().requires_grad_(False)
@@ -34,14 +34,14 @@ def fold(net: nn.Module) -> nn.Module:
     modules = cast("Iterable[tuple[str, nn.Module]]", net.named_modules())
     for name, layer in modules:
         if isinstance(layer, Layer) and layer.norm is not None:
-            # In float64: rounded once, at the end.
+            # In float64, so that the result is rounded only once.
             gain, shift, mean, variance = (state.pop(f"{name}.norm.{key}").double() for key in _NORM)
             state.pop(f"{name}.norm.num_batches_tracked")
             scales[name] = scale = gain / torch.sqrt(variance + layer.norm.eps)
             _scale_rows(state, f"{name}.conv.weight", scale)
             state[f"{name}.conv.bias"] = (shift - mean * scale).float()
     if net.flat is not None and "stem" in scales:
-        _scale_rows(state, "flat.weight", scales["stem"])  # it is added before the stem's norm
+        _scale_rows(state, "flat.weight", scales["stem"])  # its output is added before the stem's norm
     folded.load_state_dict(state)
     return folded.eval().requires_grad_(False)
 

@@ -15,15 +15,15 @@ from windrow.nets.network import Network, Observation, ValueHead, count_entries,
 class MLP(Network):
     """Hidden layers with layer norm and ReLU, then a policy and a value head.
 
-    Boards are taken as rows of numbers too, but a `ResNet` learns them faster.
+    A board is flattened into a row of numbers; a `ResNet` learns boards faster.
 
     Args:
         observation: the shape of one observation, or of each named part, as `game.observation` says.
-        num_actions: A.
+        num_actions: number of actions, A.
         width: width of the hidden layers.
-        layers: hidden layers.
-        num_values: 1 gives values [K]. The number of players gives values [K, players], the player to move first.
-        seed: key of the first weights. Equal seeds give equal weights, whatever else draws random numbers.
+        layers: number of hidden layers.
+        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first.
+        seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MLP(Network):
             self.value = ValueHead(width, width, num_values)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Both heads from one trunk."""
+        """Return logits [K, A] and values for observations by name."""
         x = gather(self._parts, parts, is_flat=True)
         for layer, norm in zip(self.trunk, self.norms, strict=True):
             x = functional.relu(norm(layer(x)))

@@ -1,4 +1,4 @@
-"""What the built-in networks share: their description, how they are called, and their heads."""
+"""The base class of the built-in networks, and the layers that they share."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Observation: TypeAlias = "Shape | Mapping[str, Shape]"
 
 _BOARD_DIMS = 3
 _SMALL = 0.1
-"""Scale of the last layers' first weights, against what keeps a signal as strong as it is: a new network then says that
-every move is as good as another, and that the game is a draw."""
+"""Scale of the initial weights of the last layers, relative to the scale that preserves the variance of a signal. With
+such small weights a new network gives all actions about the same prior and every position a value near 0."""
 
 
 class Network(nn.Module):
-    """Base of the built-in networks: `forward(x [K, ...]) -> (logits [K, A], values [K])`.
+    """Base class of the built-in networks: `forward(x [K, ...]) -> (logits [K, A], values [K])`.
 
-    A game with several named observations calls the network by name: `net(board=..., flat=...)`. A subclass makes its
-    layers in `__init__` and implements `answer`.
+    If a game has several named observations, the network is called by name: `net(board=..., flat=...)`. A subclass
+    makes its layers in `__init__` and implements `answer`.
 
     Args:
-        kind: the kind's name.
+        kind: name of the kind.
         observation: the shape of one observation, or of each named part, as `game.observation` says.
-        num_actions: A.
-        num_values: 1 gives values [K]. The number of players gives values [K, players], the player to move first and
-            the others in their order of play.
-        settings: the other keywords that make a network of this shape.
+        num_actions: number of actions, A.
+        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first and the
+            others in their order of play.
+        settings: the remaining keyword arguments that determine the network's shape.
     """
 
     def __init__(self, kind: str, observation: Observation, num_actions: int, num_values: int, **settings: Any) -> None:
@@ -57,31 +57,31 @@ class Network(nn.Module):
 
     @classmethod
     def for_game(cls, game: Any, **settings: Any) -> Self:
-        """A new network that takes what `game` shows, knows its actions and gives the values it needs."""
+        """Make a network whose inputs, logits and values have the shapes that `game` needs."""
         settings.setdefault("num_values", as_core_game(game).num_values)
         return cast("Any", cls)(game.observation, game.num_actions, **settings)
 
     @property
     def spec(self) -> dict[str, Any]:
-        """All that `windrow.nets.from_spec` needs to make a network of this shape; fit for JSON."""
+        """The description from which `windrow.nets.from_spec` makes a network of this shape. JSON can hold it."""
         return dict(self._spec)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """The answer to one observation per row; by name if the game has several."""
+        """Return logits and values for observations [K, ...]. The class for named observations replaces this method."""
         return self.answer({"": observations})
 
     @abstractmethod
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Logits and values for observations by name, "" if the game has one."""
+        """Return logits [K, A] and values for observations by name. The name is "" if the game has only one."""
 
     def bound_values(self, values: Tensor) -> Tensor:
-        """Values in [-1, 1], and [K] where there is one."""
+        """Map values [K, num_values] into [-1, 1] by tanh. The result is [K] if `num_values` is 1."""
         bounded = torch.tanh(values)
         return bounded.squeeze(-1) if self._spec["num_values"] == 1 else bounded
 
 
 class ValueHead(nn.Module):
-    """One hidden layer, and the values before they are bounded."""
+    """One hidden layer, then the values before tanh."""
 
     def __init__(self, inputs: int, hidden: int, num_values: int) -> None:
         super().__init__()
@@ -93,19 +93,19 @@ class ValueHead(nn.Module):
 
 
 def make_head(*, inputs: int, outputs: int) -> nn.Linear:
-    """The last layer of a network that knows nothing yet."""
-    return quieten(nn.Linear(inputs, outputs))
+    """Make the last layer of a network; its initial outputs are near zero."""
+    return init_small(nn.Linear(inputs, outputs))
 
 
-def quieten(head: nn.Linear) -> nn.Linear:
-    """The layer, with first weights so small that its answers are near zero."""
+def init_small(head: nn.Linear) -> nn.Linear:
+    """Set initial weights so small that the layer's outputs are near zero, and return the layer."""
     nn.init.normal_(head.weight, std=_SMALL / head.in_features**0.5)
     nn.init.zeros_(head.bias)
     return head
 
 
 def split_observation(observation: Observation) -> tuple[list[tuple[str, Shape]], list[tuple[str, Shape]]]:
-    """Boards and flat parts, by name ("" if there is only one observation)."""
+    """Return the boards and the other parts of an observation, each as (name, shape); the only part is named ""."""
     parts = list(observation.items()) if isinstance(observation, Mapping) else [("", observation)]
     if not parts:
         raise ConfigError("a network needs at least one observation")
@@ -118,28 +118,28 @@ def split_observation(observation: Observation) -> tuple[list[tuple[str, Shape]]
 
 
 def count_entries(parts: Sequence[tuple[str, Shape]]) -> int:
-    """Numbers in one row of these parts."""
+    """Return how many numbers one row of these parts has."""
     return sum(prod(shape) for _, shape in parts)
 
 
 def gather(wanted: Sequence[tuple[str, Shape]], parts: Mapping[str, Tensor], *, is_flat: bool) -> Tensor:
-    """Some parts side by side: rows [K, F], or boards [K, planes, rows, columns]."""
+    """Concatenate the `wanted` parts: as rows [K, F] if `is_flat`, else as boards [K, planes, rows, columns]."""
     found = [parts[name].flatten(1) if is_flat else parts[name] for name, _ in wanted]
     return found[0] if len(found) == 1 else torch.cat(found, 1)
 
 
 @cache
 def _called_by_name(base: type[Network], names: tuple[str, ...]) -> type[Network]:
-    """The class of networks that are called as `net(board=..., flat=...)`.
+    """Return the subclass of `base` that is called as `net(board=..., flat=...)`.
 
-    `**parts` alone would do but for torch.export, which needs the names in the signature to know the batch of each.
+    Its signature has the names, because torch.export needs them to find the batch dimension of each part.
     """
 
     def forward(self: Network, **parts: Tensor) -> tuple[Tensor, Tensor]:
         return self.answer(parts)
 
     def reduce(self: Network) -> tuple[Any, ...]:
-        return from_spec, (self.spec,), self.__dict__  # pickle finds no class that was made here by its name
+        return from_spec, (self.spec,), self.__dict__  # pickle cannot find this class by its name
 
     by_name = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
     whole = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *by_name]
@@ -149,4 +149,4 @@ def _called_by_name(base: type[Network], names: tuple[str, ...]) -> type[Network
 
 def _check_count(name: str, value: Any, *, at_least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-        raise ConfigError(f"{name} of a network must be a whole number from {at_least} up, not {value!r}")
+        raise ConfigError(f"{name} of a network must be a whole number of at least {at_least}, not {value!r}")

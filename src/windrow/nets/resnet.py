@@ -1,7 +1,7 @@
-"""A residual policy and value network for boards, for flat observations, and for named parts of both.
+"""A residual policy and value network for boards, flat observations, and observations with named parts of both kinds.
 
-With a board among the observations (a part of shape [planes, rows, columns]) the trunk is convolutional and flat parts
-are added to every cell of its first layer; without one it is a residual network of linear layers:
+If the observation has a board (a part of shape [planes, rows, columns]), the trunk is convolutional, and flat parts are
+added to every cell of its first layer. Otherwise the trunk has linear layers:
 
     board [K, P, R, C] -> 3x3 conv -+-> BN ReLU -> blocks x (conv BN ReLU conv BN + ReLU) -+-> 1x1 conv -> logits [K, A]
     flat  [K, F]       -> linear   -+                                                      +-> 1x1 conv -> values [K]
@@ -16,27 +16,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from windrow.nets.network import Network, Observation, count_entries, gather, quieten, split_observation
+from windrow.nets.network import Network, Observation, count_entries, gather, init_small, split_observation
 
 
 class ResNet(Network):
-    """`forward(x [K, ...]) -> (logits [K, A], values [K] in [-1, 1] for the player to move)`.
+    """Residual network: `forward(x [K, ...]) -> (logits [K, A], values [K] in [-1, 1] for the player to move)`.
 
-    A game with several named observations calls it by name: `net(board=..., flat=...)`. Boards among them must be of
-    one size; every other part counts as flat.
+    If a game has several named observations, the network is called by name: `net(board=..., flat=...)`. All boards must
+    have the same size; every other part is flattened.
 
     Args:
         observation: the shape of one observation, or of each named part, as `game.observation` says.
-        num_actions: A.
-        channels: width of the trunk.
-        blocks: residual blocks, of two layers each.
-        policy_channels: planes between trunk and policy; flat trunks have no such layer.
-        value_channels: the same for the value.
+        num_actions: number of actions, A.
+        channels: width of the trunk: the number of channels.
+        blocks: number of residual blocks, of two layers each.
+        policy_channels: number of channels between the trunk and the policy head. Trunks of linear layers have no such
+            layer.
+        value_channels: number of channels between the trunk and the value head, in convolutional trunks.
         value_hidden: width of the value head's hidden layer.
-        num_values: 1 gives values [K]. The number of players gives values [K, players], the player to move first and
-            the others in their order of play.
-        is_folded: without batch norm, as `windrow.nets.fold` makes it.
-        seed: of the first weights. Equal seeds give equal weights, whatever else draws random numbers.
+        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first and the
+            others in their order of play.
+        is_folded: whether the network has no batch norm, as `windrow.nets.fold` makes it.
+        seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 
     def __init__(
@@ -90,11 +91,11 @@ class ResNet(Network):
             self.value_hidden = nn.Linear(value_inputs, value_hidden)
             self.value = nn.Linear(value_hidden, num_values)
             for head in (self.policy, self.value):
-                quieten(head)
+                init_small(head)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Both heads from one trunk."""
-        x = self.stem.multiply(gather(self._boards or self._flats, parts, is_flat=not self._boards))
+        """Return logits [K, A] and values for observations by name."""
+        x = self.stem.conv(gather(self._boards or self._flats, parts, is_flat=not self._boards))
         if self.flat is not None:
             x = x + self.flat(gather(self._flats, parts, is_flat=True))[:, :, None, None]
         x = functional.relu(self.stem.normalize(x))
@@ -109,13 +110,13 @@ class ResNet(Network):
 
 
 class Block(nn.Module):
-    """Two layers and a way around them."""
+    """A residual block: two layers and a shortcut."""
 
     def __init__(self, first: Layer, second: Layer) -> None:
         super().__init__()
         self.first, self.second = first, second
         if second.norm is not None:
-            # The block begins as the identity, so that a deep network learns from its first step.
+            # Each block starts as the identity, so that a deep network learns from the first step.
             nn.init.zeros_(second.norm.weight)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -124,7 +125,7 @@ class Block(nn.Module):
 
 
 class Layer(nn.Module):
-    """A convolution, or a linear layer if `size` is 0, and its batch norm; folded, a bias in its place."""
+    """A convolution, or a linear layer if `size` is 0, with batch norm; if folded, with a bias instead."""
 
     def __init__(self, inputs: int, outputs: int, size: int, *, is_folded: bool) -> None:
         super().__init__()
@@ -138,13 +139,9 @@ class Layer(nn.Module):
         nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Both, one after the other."""
-        return self.normalize(self.multiply(x))
-
-    def multiply(self, x: Tensor) -> Tensor:
-        """The product alone."""
-        return self.conv(x)
+        """Apply the convolution or linear layer, then batch norm."""
+        return self.normalize(self.conv(x))
 
     def normalize(self, x: Tensor) -> Tensor:
-        """The norm alone, if there is one."""
+        """Apply batch norm alone; a folded layer returns `x`."""
         return x if self.norm is None else self.norm(x)

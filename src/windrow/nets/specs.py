@@ -1,12 +1,13 @@
-"""Networks from their settings, and from the descriptions that checkpoints hold.
+"""Makes networks from their settings, and from the descriptions in checkpoints.
 
-A description ("spec") is the network's kind and the keywords that its class is called with; fit for JSON:
+A description ("spec") holds the network's kind and the keyword arguments of its class. JSON can hold it:
 
     {"kind": "resnet", "observation": [2, 6, 7], "num_actions": 7, "num_values": 1, "channels": 32, ...}
     {"kind": "mynet.py:Transformer", "observation": [2, 6, 7], "num_actions": 7, "num_values": 1, "layers": 3}
 
-The kind of a class of the user's can lead to any code. So a description from a file is never enough to make one: the
-user names the class, and the file only says whether it is the right one (`windrow.games.provenance` does so for games).
+The kind of a user's own network names arbitrary code. A description from a file therefore never leads to an import: the
+user names the class, and the file only tells whether it is the right one (`windrow.games.provenance` does the same for
+games).
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SPEC = "_windrow_spec"
-"""Attribute in which a module of the user's keeps its description."""
+"""Attribute of a user's own module that holds its description."""
 
 
 def make_network(network: NetworkConfig, game: Any, *, seed: int = 0) -> Any:
-    """A new network for a game, in training mode on the CPU.
+    """Make a new network for a game, in training mode on the CPU.
 
-    A class of the user's is imported here, and its answers to a few positions of the game are checked.
+    Your own class is imported here, and its outputs for a few positions of the game are checked.
 
     Args:
-        network: which one.
-        game: what it is to play.
-        seed: key of its first weights.
+        network: settings of the network.
+        game: the game that the network is made for.
+        seed: seed of the initial weights.
 
     Raises:
-        ConfigError: it cannot be made.
-        EvaluatorError: it does not take what the game gives, or does not give what a search needs.
+        ConfigError: the network cannot be made.
+        EvaluatorError: the network does not accept the game's observations, or does not return logits and values.
     """
     from windrow.nets.checking import check_network
 
@@ -56,19 +57,19 @@ def make_network(network: NetworkConfig, game: Any, *, seed: int = 0) -> Any:
 
 
 def find_factory(network: NetworkConfig) -> Callable[..., Any] | None:
-    """The class of the user's that a network is made by, imported if need be; None for a built-in kind."""
+    """Return the user's own class for these settings, imported if necessary; None for a built-in kind."""
     if not isinstance(network, OwnNetwork):
         return None
     factory = network.factory or import_target(network.kind, what="network", error=ConfigError)
     if not callable(factory) or _is_module(factory):
         raise ConfigError(
-            f"{network.kind} is {factory!r:.100}: name the class of the network, or a function that makes it"
+            f"{network.kind} is {factory!r:.100}: name a class of networks, or a function that makes the network"
         )
     return factory
 
 
 def game_facts(game: Any) -> dict[str, Any]:
-    """What a network is told of a game; fit for JSON."""
+    """Return the arguments of a network that depend on the game, in a form that JSON can hold."""
     return {
         "observation": plain_shapes(game.observation),
         "num_actions": game.num_actions,
@@ -77,15 +78,16 @@ def game_facts(game: Any) -> dict[str, Any]:
 
 
 def from_spec(spec: Mapping[str, Any], *, factory: Callable[..., Any] | None = None, seed: int = 0) -> Any:
-    """A new network of the shape that `spec_of(net)` described.
+    """Make a new network from a description that `spec_of(net)` returned.
 
     Args:
         spec: the description.
-        factory: the class of the user's that it names; nothing is imported for it. None: only built-in kinds are made.
-        seed: key of its first weights.
+        factory: the user's own class that the description names; nothing is imported. None: only built-in kinds are
+            made.
+        seed: seed of the initial weights.
 
     Raises:
-        ConfigError: this is not the description of a network, or it is one of the user's and no `factory` was given.
+        ConfigError: `spec` is not the description of a network, or it names a user's own class and `factory` is None.
     """
     import torch
 
@@ -108,47 +110,47 @@ def from_spec(spec: Mapping[str, Any], *, factory: Callable[..., Any] | None = N
     except WindrowError:
         raise
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        reason, _, _ = str(error).partition("\n")  # the rest of PyTorch's is where in its own code it happened
+        reason, _, _ = str(error).partition("\n")  # the other lines of PyTorch's errors are its own stack
         if not is_own:
-            raise ConfigError(f"this is not the description of a network: {reason}") from error
+            raise ConfigError(f"the description of the network is invalid: {reason}") from error
         given = ", ".join(f"{name}={value!r:.60}" for name, value in keywords.items())
         raise ConfigError(f"{kind} cannot be made: {kind}({given}) raised {type(error).__name__}: {reason}") from error
     if is_own:
         if not isinstance(net, torch.nn.Module):
-            raise ConfigError(f"{kind} gives {net!r:.100}, but a network is a torch.nn.Module")
+            raise ConfigError(f"{kind} must return a torch.nn.Module, not {net!r:.100}")
         setattr(net, _SPEC, dict(spec))
     return net
 
 
 def spec_of(net: Any) -> dict[str, Any]:
-    """The description of a network that windrow made; fit for JSON.
+    """Return the description of a network that windrow made, in a form that JSON can hold.
 
     Raises:
-        ConfigError: the module was made by hand, so that nobody could make it again.
+        ConfigError: windrow did not make the module, so a checkpoint could not restore it.
     """
     spec = getattr(net, _SPEC, None) or getattr(net, "spec", None)
     if not isinstance(spec, Mapping):
         raise ConfigError(
-            f"{type(net).__name__} does not say how it was made, and a checkpoint must: make it by windrow.nets."
-            f"make_network, or train with network={type(net).__name__}"
+            f"{type(net).__name__} has no description, which a checkpoint needs to make the network again: make it by "
+            f"windrow.nets.make_network, or train with network={type(net).__name__}"
         )
     return dict(cast("Mapping[str, Any]", spec))
 
 
 def own_network(spec: Mapping[str, Any], named: Sequence[NetworkConfig]) -> NetworkConfig | None:
-    """The network that the user named and that a file was trained with; None if the file has a built-in kind.
+    """Return which of the networks in `named` a file was trained with; None if the file has a built-in kind.
 
     Args:
-        spec: the file's description, which a stranger may have written. Nothing that it names is imported.
-        named: the networks that the user named, of which one has to be the file's. Arguments that the user leaves out
-            are the file's where they are numbers; text could be a path or a name of code, so the user repeats it.
+        spec: the file's description, which is not trusted: nothing that it names is imported.
+        named: the networks that the user named; one of them must be the file's. Numbers that the user leaves out are
+            taken from the file. Text is not, because it could be a path or name code: the user must repeat it.
 
     Raises:
-        ConfigError: the user named no such network, or other arguments.
+        ConfigError: the file's network is not in `named`, or has other arguments there.
     """
     kind = spec.get("kind")
     if not isinstance(kind, str):
-        raise ConfigError("it does not say which network it was trained with")
+        raise ConfigError("it does not name the network that it was trained with")
     if kind in KINDS:
         return None
     shown = describe_network(spec)
@@ -156,9 +158,9 @@ def own_network(spec: Mapping[str, Any], named: Sequence[NetworkConfig]) -> Netw
     if not found:
         others = f", not with {', '.join(one.kind for one in named)}" if named else ""
         raise ConfigError(
-            f"it was trained with the network {shown:.200}{others}. windrow imports no code that a file names, so "
-            f"name the network yourself: --network {kind:.100} in a command, network={kind.rpartition(':')[2]:.100} in "
-            "Python"
+            f"it was trained with the network {shown:.200}{others}. windrow never imports code that a file names: "
+            f"name the network yourself, by --network {kind:.100} in a command or "
+            f"network={kind.rpartition(':')[2]:.100} in Python"
         )
     saved = {name: value for name, value in spec.items() if name not in ("kind", *FACTS)}
     for one in found:
@@ -167,31 +169,32 @@ def own_network(spec: Mapping[str, Any], named: Sequence[NetworkConfig]) -> Netw
             for name, value in missing.items():
                 if not _is_number(value):
                     raise ConfigError(
-                        f"it was trained with the network {shown:.200}. Text in a file is not passed to your class: "
-                        f"repeat it, --network {one.kind}:{name}={value!s:.100}"
+                        f"it was trained with the network {shown:.200}. windrow does not pass text from a file to your "
+                        f"class: repeat it yourself, by --network {one.kind}:{name}={value!s:.100}"
                     )
             return one.replace(settings={**missing, **one.settings})
     raise ConfigError(
-        f"it was trained with the network {shown:.200}, not with {found[0].in_words()}: leave the arguments out"
+        f"it was trained with the network {shown:.200}, not with {found[0].in_words()}: leave out the arguments"
     )
 
 
 def from_weights(
     spec: Mapping[str, Any], weights: Mapping[str, Tensor], *, factory: Callable[..., Any] | None = None
 ) -> Any:
-    """The network of a description with these weights, in evaluation mode.
+    """Make the network of a description, with these weights and in evaluation mode.
 
-    The weights of a stranger may come with any description. So they are compared with it before a network of that size
-    is made: first on PyTorch's meta device, where tensors have shapes and take no memory.
+    An untrusted file can combine its weights with any description. The shapes are therefore compared before the network
+    is made, on PyTorch's meta device, where tensors take no memory.
 
     Raises:
-        ConfigError: this is not the description of a network, or not of one with such weights.
+        ConfigError: `spec` is not the description of a network, or `weights` do not fit it.
     """
     import torch
 
     for name in ("blocks", "layers"):
         count = spec.get(name)
-        if isinstance(count, int) and count > len(weights):  # each of them has weights of its own
+        # Every block and layer has at least one tensor. A false count would take long even on the meta device.
+        if isinstance(count, int) and count > len(weights):
             raise ConfigError(f"a network with {count} {name} has more than {len(weights)} tensors")
     try:
         with torch.device("meta"):
@@ -199,14 +202,14 @@ def from_weights(
     except ConfigError:
         if factory is None:
             raise
-        wanted = from_spec(spec, factory=factory).state_dict()  # a class that computes with its first weights
+        wanted = from_spec(spec, factory=factory).state_dict()  # the class computes with its initial weights
     for name in sorted({*wanted, *weights}):
         if name not in weights or name not in wanted:
-            raise ConfigError(f"{name!r:.100} is {'missing' if name in wanted else 'no weight of such a network'}")
+            raise ConfigError(f"{name!r:.100} is {'missing' if name in wanted else 'not a weight of this network'}")
         there, here = weights[name], wanted[name]
         if there.shape != here.shape or there.dtype != here.dtype:
             raise ConfigError(
-                f"{name!r} is {list(there.shape)} of {there.dtype}, where such a network has {list(here.shape)} of "
+                f"{name!r} is {list(there.shape)} in {there.dtype}, but this network needs {list(here.shape)} in "
                 f"{here.dtype}"
             )
     net = from_spec(spec, factory=factory)
@@ -215,7 +218,7 @@ def from_weights(
 
 
 def plain_shapes(observation: Any) -> Any:
-    """The shapes of a game's observation, as JSON would give them back."""
+    """Return the shapes of a game's observation as lists, as JSON would return them."""
     if isinstance(observation, Mapping):
         parts = cast("Mapping[str, Sequence[int]]", observation)
         return {name: [int(dim) for dim in shape] for name, shape in parts.items()}
@@ -223,7 +226,7 @@ def plain_shapes(observation: Any) -> Any:
 
 
 def _fitting(factory: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Keywords without the facts that a class has no parameters for: a two-player one needs no num_values."""
+    """Drop the arguments in `FACTS` that the class has no parameters for, such as `num_values`."""
     try:
         parameters = inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -234,7 +237,7 @@ def _fitting(factory: Callable[..., Any], keywords: dict[str, Any]) -> dict[str,
 
 
 def _as_tuples(shapes: Any) -> Any:
-    """The shapes as a game has them."""
+    """Return the shapes of an observation as tuples, as a game has them."""
     if isinstance(shapes, Mapping):
         return {name: tuple(shape) for name, shape in cast("Mapping[str, Sequence[int]]", shapes).items()}
     return tuple(shapes)

@@ -4,7 +4,7 @@
                                             +-> + position -> layers x (attention MLP) +
     flat  [K, F]       -> a token per part -+                                          +-> mean of the tokens -> values
 
-A game without a board gives a token per number.
+Without a board, every number of the observation is a token.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from windrow.nets.network import Network, Observation, ValueHead, count_entries,
 
 _POLICY_CHANNELS = 4
 _GROWTH = 2
-"""Width of the hidden layer in a block, against the width of a token."""
+"""Width of a block's hidden layer, in widths of a token."""
 
 
 class Transformer(Network):
     """Pre-norm transformer blocks over tokens with learned positions, then a policy and a value head.
 
     Args:
-        observation: the shape of one observation, or of each named part, as `game.observation` says. Boards among the
-            parts must be of one size.
-        num_actions: A.
-        width: width of a token.
-        layers: transformer blocks.
-        heads: attention heads; they divide `width`.
-        num_values: 1 gives values [K]. The number of players gives values [K, players], the player to move first.
-        seed: key of the first weights. Equal seeds give equal weights, whatever else draws random numbers.
+        observation: the shape of one observation, or of each named part, as `game.observation` says. All boards must
+            have the same size.
+        num_actions: number of actions, A.
+        width: width of a token; a multiple of `heads`.
+        layers: number of transformer blocks.
+        heads: number of attention heads.
+        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first.
+        seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Transformer(Network):
             self.value = ValueHead(width, width, num_values)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Both heads from one trunk."""
+        """Return logits [K, A] and values for observations by name."""
         x = self._tokens(parts) + self.position
         for block in self.blocks:
             x = block(x)
@@ -79,7 +79,7 @@ class Transformer(Network):
         return self.policy(policy), self.bound_values(self.value(x.mean(1)))
 
     def _tokens(self, parts: Mapping[str, Tensor]) -> Tensor:
-        """[K, tokens, width]."""
+        """[K, tokens, width] The embedded tokens, without their positions."""
         if not self._boards:
             return gather(self._flats, parts, is_flat=True).unsqueeze(-1) * self.scale
         cells = self.cells(gather(self._boards, parts, is_flat=False).flatten(2).transpose(1, 2))
@@ -90,7 +90,7 @@ class Transformer(Network):
 
 
 class TransformerBlock(nn.Module):
-    """Attention and a small MLP, each behind a layer norm and beside a shortcut."""
+    """Attention and a small MLP, each after a layer norm and with a shortcut."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class TransformerBlock(nn.Module):
         self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.query_key_value, self.mix = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.widen, self.narrow = nn.Linear(width, _GROWTH * width), nn.Linear(_GROWTH * width, width)
-        for last in (self.mix, self.narrow):  # the block begins as the identity, as those of a `ResNet` do
+        for last in (self.mix, self.narrow):  # each block starts as the identity, like those of a `ResNet`
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
 
