@@ -264,7 +264,7 @@ def test_games_evaluators_and_limits_it_cannot_take_are_refused() -> None:
     with pytest.raises(GameError, match="has no azul"):
         Search(make_game("azul"), HashEvaluator(), config)
     game = make_game("tictactoe")
-    with pytest.raises(ConfigError, match="answers on the host"):
+    with pytest.raises(ConfigError, match="runs on the host"):
         Search(game, RolloutEvaluator(), config).run(game.initial_state())
     search = Search(game, HashEvaluator(), config)
     with pytest.raises(ConfigError, match="set num_simulations"):

@@ -70,5 +70,5 @@ def test_equals_the_reference(name: str, config: SearchConfig):
 
 def test_the_budget_is_the_config_s():
     search = cases.make_search("connect4", {}, 1, CONFIGS["play"], device="cpu")
-    with pytest.raises(ConfigError, match="divides the config's budget"):
+    with pytest.raises(ConfigError, match="divides the config's number of simulations"):
         search.run(search.game.initial(1), num_simulations=8)

@@ -85,9 +85,9 @@ def test_an_object_is_taken_as_it_is() -> None:
         (7, "int is no TensorGame"),
         (f"{OWN_GAME}:NimTensor", "NimTensors"),
         (lambda: None, "function is no TensorGame"),
-        (OffByOne, "what from_host makes of it differ after the moves .*: the game is over"),
-        (OtherPlayer, "what from_host makes of it differ after the moves .*: to_play: 1 in .*, but 0 in OtherPlayer"),
-        (OtherTypes, "from_host must give tensors as `initial` and `step` do, .*torch.int64.*, not .*torch.int32"),
+        (OffByOne, "the state from from_host differ after the moves .*: the game is over"),
+        (OtherPlayer, "the state from from_host differ after the moves .*: to_play: 1 in .*, but 0 in OtherPlayer"),
+        (OtherTypes, "from_host must return tensors as `initial` and `step` do, .*torch.int64.*, not .*torch.int32"),
         (Failing, "Failing.from_host failed on 24 states of .*: tuple indices"),
     ],
 )

@@ -1,4 +1,7 @@
-"""Whole searches on the GPU: trees are tensors, games are torch functions, thousands of positions in lock-step."""
+"""Searches that run entirely on the GPU, for thousands of positions in lock-step.
+
+Trees are tensors, and games are torch functions.
+"""
 
 from windrow.errors import MissingExtraError, how_to_install
 

@@ -1,4 +1,4 @@
-"""Where a search runs."""
+"""The device that a search runs on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from windrow.errors import ConfigError
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """The device of that name, "auto" included; an error in words if it is not there."""
+    """Return the device of that name. "auto": the GPU if there is one, otherwise the CPU.
+
+    Raises:
+        ConfigError: this machine has no such device.
+    """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -21,8 +25,8 @@ def find_device(device: str | torch.device) -> torch.device:
         raise ConfigError(f'the tensor engine runs on "cuda" and "cpu", not on {str(device)!r}')
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
-            f'device="{device}" was asked for, but PyTorch finds no GPU: use device="cpu" (plain torch ops, slow), or '
-            "the vectorized engine"
+            f'device="{device}" needs a GPU, but PyTorch finds no GPU: use device="cpu" (plain torch ops, slow) or the '
+            "vectorized engine"
         )
     if found.type == "cuda" and cast("int | None", found.index) is None:
         found = torch.device("cuda", torch.cuda.current_device())

@@ -1,4 +1,4 @@
-"""What a tensor search found: tensors on the search's own device, nothing copied to the host."""
+"""The result of a tensor search: tensors on the device of the search, not copied to the host."""
 
 from __future__ import annotations
 
@@ -15,83 +15,83 @@ from windrow.errors import ConfigError, EvaluatorError, GameError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TensorResult:
-    """The roots of B trees after a search; over all A actions, zero where an action is illegal.
+    """The roots of B trees after a search. Tensors over actions have A columns, with zeros for illegal actions.
 
-    A tree whose game is over, or at whose root chance is to move, has no visits, and zeros everywhere.
+    A tree whose game is over, or at whose root chance is to move, has no visits and zeros everywhere.
 
-    visits: [B, A] int32 simulations through each action.
-    value_sum: [B, A] float64 sum of their values, for the player to move.
-    is_bad: [B] bool: the evaluator gave a NaN, an infinity or a value outside [-1, 1] somewhere; see `check`.
-    is_overdrawn: [B] bool in a game of chance: more of its nodes followed each other somewhere than the game's
-        `max_draws`; see `check`. Else None.
-    improved_policy: [B, A] float32 with a Gumbel root, the prior improved by the values found; else None.
-    chosen_action: [B] int64 with a Gumbel root, the action that survived the halving; else None.
+    visits: [B, A] int32 number of simulations through each action.
+    value_sum: [B, A] float64 sum of the simulations' values, for the player to move.
+    is_bad: [B] bool: the evaluator returned a NaN, an infinity or a value outside [-1, 1] in this tree; see `check`.
+    is_overdrawn: [B] bool in a game with chance: in this tree, more chance nodes followed each other than the game's
+        `max_draws`; see `check`. Otherwise None.
+    improved_policy: [B, A] float32 with a Gumbel root: the prior, improved by the values found. Otherwise None.
+    chosen_action: [B] int64 with a Gumbel root: the action that survived the halving. Otherwise None.
 
-    The other fields are copies of the root as it is; the properties are computed from them when they are asked for.
+    All fields are copies. The properties are computed from them on first access.
     """
 
     visits: Tensor
     value_sum: Tensor
     raw_prior: Tensor
-    """[B, A] float32, -1 where illegal."""
+    """[B, A] float32 priors, including the root's noise; -1 for illegal actions."""
     node_sum: Tensor
-    """[B] float64: the evaluation and all that came through, for the player to move."""
+    """[B] float64 sum of the root's evaluation and of all values backed up through it, for the player to move."""
     node_visits: Tensor
-    """[B] int32: N(s)."""
+    """[B] int32 visits of the root, N(s)."""
     visits_before: Tensor
-    """[B] int32: the same when the search began."""
+    """[B] int32 visits of the root when the search began."""
     num_simulations: int
-    """The budget of each tree."""
+    """Number of simulations that each tree was given."""
     is_bad: Tensor
     temperature: float
-    """Of `policy`."""
+    """Temperature of `policy`."""
     is_overdrawn: Tensor | None = None
     improved_policy: Tensor | None = None
     chosen_action: Tensor | None = None
 
     @cached_property
     def legal(self) -> Tensor:
-        """[B, A] bool; nothing where the game is over."""
+        """[B, A] bool legal actions; none where the game is over."""
         return self.raw_prior >= 0
 
     @cached_property
     def prior(self) -> Tensor:
-        """[B, A] float32: the evaluator's policy, with the root's noise if there was any."""
+        """[B, A] float32 policy of the evaluator, mixed with the root's noise if there is any."""
         return self.raw_prior.clamp_min(0.0)
 
     @cached_property
     def value(self) -> Tensor:
-        """[B] float32: mean value of each position for the player to move."""
+        """[B] float32 mean value of each position, for the player to move."""
         return (self.node_sum / self.node_visits.clamp_min(1)).to(torch.float32)
 
     @cached_property
     def is_full(self) -> Tensor:
-        """[B] bool: the tree ran out of slots and ended its search early (`max_nodes`)."""
+        """[B] bool: the tree ran out of node slots (`max_nodes`) and ended its search early."""
         return (self.node_visits > 0) & (self.node_visits - self.visits_before < self.num_simulations)
 
     @cached_property
     def q(self) -> Tensor:
-        """[B, A] float32 mean value of each action for the player to move; 0 where it was never tried."""
+        """[B, A] float32 mean value of each action, for the player to move; 0 for actions that were never tried."""
         return (self.value_sum / torch.clamp_min(self.visits, 1)).to(torch.float32)
 
     @cached_property
     def best_action(self) -> Tensor:
-        """[B] int64: the most visited action, ties to the lowest; the one of highest prior without simulations.
+        """[B] int64 most visited action; ties go to the lowest action. Without simulations: the highest prior.
 
-        With a Gumbel root, the action that survived the halving.
+        With a Gumbel root: the action that survived the halving.
         """
         return self._weights.argmax(1) if self.chosen_action is None else self.chosen_action
 
     @cached_property
     def policy(self) -> Tensor:
-        """[B, A] float32: visits to the power of 1/temperature, normalized; the priors without simulations.
+        """[B, A] float32 visits to the power of 1/temperature, normalized. Without simulations: made from the priors.
 
-        With a Gumbel root, the improved policy, whatever the temperature.
+        With a Gumbel root: the improved policy, at any temperature.
         """
         return self.policy_at(self.temperature) if self.improved_policy is None else self.improved_policy
 
     def policy_at(self, temperature: float) -> Tensor:
-        """The policy at another temperature; 0 puts everything on the best action."""
+        """Return the policy [B, A] at another temperature. 0: the best action gets all the probability."""
         if not 0 <= temperature < math.inf:
             raise ConfigError(f"temperature must be 0 or more, and finite, not {temperature!r}")
         if temperature == 0:
@@ -110,26 +110,29 @@ class TensorResult:
         return torch.where(is_searched, self.visits.to(torch.float64), self.prior.to(torch.float64))
 
     def check(self) -> None:
-        """Raise `EvaluatorError` if the evaluator gave anything but numbers, or impossible values; waits for the GPU.
+        """Check `is_bad` and `is_overdrawn`. Blocks until the device has finished.
 
-        `GameError` if chance moved more often in a row than the game has said.
+        Raises:
+            EvaluatorError: the evaluator returned a NaN, an infinity or a value outside [-1, 1].
+            GameError: chance moved more than `max_draws` times in a row.
         """
         trees = _list(self.is_bad)
         if trees:
             raise EvaluatorError(
-                f"the evaluator gave a NaN, an infinity or a value outside [-1, 1] in {trees}; such answers counted as "
-                "a draw with equal priors. Look at the network's weights, its precision, and how its values end (tanh)"
+                f"the evaluator returned a NaN, an infinity or a value outside [-1, 1] in {trees}; the search replaced "
+                "these answers by a draw with equal priors. Check the network's weights, its precision, and that its "
+                "values end with tanh"
             )
         trees = "" if self.is_overdrawn is None else _list(self.is_overdrawn)
         if trees:
             raise GameError(
-                f"chance moved more often in a row than the game's `max_draws` in {trees}; such positions counted as "
-                "drawn games. Raise max_draws (it is 1 if the game leaves it out)"
+                f"chance moved more often in a row than the game's `max_draws` in {trees}; the search counted these "
+                "positions as draws. Increase the game's max_draws (default: 1)"
             )
 
 
 def _list(is_so: Tensor) -> str:
-    """Which trees, in words; empty if none. Waits for the device."""
+    """Describe the trees where `is_so` is true; empty if there are none. Blocks until the device has finished."""
     found = cast("Any", is_so.nonzero()[:, 0].tolist())
     trees: list[int] = found
     shown = ", ".join(map(str, trees[:5])) + (", ..." if len(trees) > 5 else "")

@@ -1,4 +1,4 @@
-"""What the kernels need to know of a `SearchConfig`, and what it asks that this engine does not do yet."""
+"""The search settings that the kernels need, and the check for settings that the tensor engine does not support."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The law's selection formula; numbers are rounded to float32 already."""
+    """Parameters of the selection formula, already rounded to float32."""
 
     c_puct: float
-    is_parent: bool  # Q of a move never tried is the parent's, less `first_play`; else it is `first_play`
+    is_parent: bool  # Q of an untried action is the parent's value minus `first_play`; otherwise it is `first_play`
     first_play: float
     max_depth: int
 
     @classmethod
     def of(cls, config: SearchConfig) -> Rules:
-        """From a config."""
+        """Read the parameters from a config."""
         is_parent = config.first_play == "parent"
         first_play = config.first_play_reduction if is_parent else config.first_play
         return cls(
@@ -43,7 +43,7 @@ CAPABILITIES = Capabilities(
     is_compiled=True,
     batches_trees=True,
     knobs=("trees",),
-    # Trees go in lock-step: with skipped collisions they would need different numbers of rounds.
+    # Trees run in lock-step. With skipped collisions they would need different numbers of rounds.
     collisions=("share",),
     max_gumbel_leaves=1,
     random_keys=("tree",),
@@ -61,7 +61,7 @@ CAPABILITIES = Capabilities(
 
 
 def check_config(config: SearchConfig) -> None:
-    """Raise `ConfigError` for what the tensor engine cannot do, with what to change."""
+    """Raise `ConfigError` if the tensor engine does not support a setting; the message says what to change."""
     if config.engine_name not in (AUTO, NAME):
-        raise ConfigError(f'TensorSearch is the tensor engine; engine="{config.engine_name}" needs windrow.Search')
+        raise ConfigError(f'TensorSearch is the tensor engine: use windrow.Search for engine="{config.engine_name}"')
     capabilities.check_config(NAME, CAPABILITIES, config)

@@ -1,8 +1,8 @@
-"""Searches of B positions in lock-step, on one device.
+"""The search of B positions in lock-step on one device.
 
-One simulation is: the game makes the leaves that were selected, the evaluator looks at them, and one kernel completes
-that simulation and selects the next. On a GPU the three are captured once in a CUDA graph; a search then is a row of
-replays that the host only starts.
+A simulation has three parts: the game makes the selected leaves, the evaluator evaluates them, and one kernel completes
+the simulation and selects the next leaves. On a GPU the three parts are captured once in a CUDA graph. A search is then
+a sequence of graph replays that the host only starts.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ KernelsName: TypeAlias = Literal["auto", "triton", "torch"]
 _SEARCHES_KEPT = 3
 _WARM_UPS = 2
 _STEPS_PER_GRAPH = (32, 8, 1)
-"""Simulations in one graph, the longest first: between graphs the device waits for a moment."""
+"""Numbers of simulations per graph, the largest first. Larger graphs save the short pause between two graphs."""
 
 
 class _Graphs:
-    """What was captured: the evaluation of roots, and rows of simulations by their length."""
+    """The captured CUDA graphs: the evaluation of roots, and simulations by their number per graph."""
 
     def __init__(self, max_steps: int) -> None:
         self.roots = torch.cuda.CUDAGraph()
@@ -48,27 +48,27 @@ class _Graphs:
 
 
 class TensorSearch:
-    """Searches B positions of a `TensorGame` at once, all on one device.
+    """A search of B positions of a `TensorGame` at once, on one device.
 
     Args:
         game: batched torch functions; see `windrow.tensor.TensorGame`.
-        evaluator: a module or function from observations [B, ...] (by name if there are several) to logits [B, A] and
-            values [B] for the player to move. A module is moved to the device; its weights are used where they are, so
-            what a learner changes in place the next search sees. Compile it or not as you like.
-        config: how to search.
-        num_trees: B.
-        device: "auto" is the GPU if there is one.
-        keeps_subtrees: leave room for what `advance` keeps: three searches' nodes instead of one's.
-        max_nodes: slots per tree, if you know better. A tree without a free slot ends its search early, and
-            `result.is_full` says so.
-        kernels: "triton" or "torch", the plain twins; "auto" takes Triton on a GPU.
-        is_compiled: translate the game with torch.compile; None does so on a GPU.
-        is_captured: capture a simulation in a CUDA graph; None does so on a GPU with Triton's kernels.
-        is_fused: evaluate a `windrow.nets.ResNet` in one kernel. None does so if the network is in bfloat16 and fits,
-            the GPU is a Hopper, and the answers agree with those in float32; `fusion` says what was found. True raises
-            `ConfigError` where that is not so. A compiled module is called as it is.
+        evaluator: a module or function from observations [B, ...] (as keyword arguments if they are named) to logits
+            [B, A] and values [B] for the player to move. A module is moved to the device. Its weights are not copied:
+            the next search sees weights that a learner changes in place. The module may be compiled.
+        config: settings of the search.
+        num_trees: number of trees, B.
+        device: "cuda", "cpu" or "auto", which is the GPU if there is one.
+        keeps_subtrees: reserve memory for the nodes that `advance` keeps, three times that of one search.
+        max_nodes: number of node slots per tree. None: chosen from the number of simulations and `keeps_subtrees`. A
+            tree without a free slot ends its search early; `result.is_full` then is True.
+        kernels: "triton", "torch" (the same functions in plain torch ops) or "auto", which is Triton on a GPU.
+        is_compiled: compile the game with torch.compile. None: yes on a GPU.
+        is_captured: capture a simulation in a CUDA graph. None: yes on a GPU with Triton's kernels.
+        is_fused: evaluate a `windrow.nets.ResNet` in one kernel. None: if the network is in bfloat16 and fits, the GPU
+            is a Hopper, and the answers agree with those in float32; `fusion` says why or why not. True: raise
+            `ConfigError` if this is not possible. A compiled module is never fused.
 
-    The first `run` compiles and captures. One search object belongs to one thread.
+    The first `run` compiles and captures. Use a search object from one thread only.
     """
 
     def __init__(
@@ -99,18 +99,18 @@ class TensorSearch:
         self._kernels = load_kernels(self.kernels)
         self._is_captured = (is_gpu and self.kernels == "triton") if is_captured is None else is_captured
         if self._is_captured and not (is_gpu and self.kernels == "triton"):
-            raise ConfigError("only Triton's kernels on a GPU can be captured: leave is_captured out")
+            raise ConfigError("only Triton kernels on a GPU can be captured: remove is_captured")
         self.num_simulations = self.budget_of(None)
         self.keeps_subtrees = keeps_subtrees
         room = slots_for(game, (_SEARCHES_KEPT if keeps_subtrees else 1) * self.num_simulations)
         self.max_nodes = room if max_nodes is None else max_nodes
         if self.max_nodes < slots_for(game, min(self.num_simulations, 1)):
-            raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search")
+            raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search: increase it, or remove it")
         self._num_leaves = self.config.leaves_per_tree or 1
         check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, self.config.max_memory)
         self._rules = Rules.of(self.config)
         self.fusion = "one kernel was not asked for"
-        """How far one kernel for the network agrees with float32, or why there is none."""
+        """Agreement of the fused kernel with float32, or the reason why the network is not fused."""
         if is_fused is not False and not isinstance(evaluator, WeightCopy):
             evaluator = self._fuse(evaluator, is_required=bool(is_fused))
         self._network = Network(evaluator, self.device, game.num_actions)
@@ -140,8 +140,8 @@ class TensorSearch:
             )
         shape = (num_trees, game.num_actions)
         self._noise = torch.zeros(shape, dtype=torch.float32, device=self.device)
-        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # the roots' priors without it
-        self._is_moved = torch.ones(num_trees, dtype=torch.bool, device=self.device)  # roots whose priors are clean
+        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # root priors without noise
+        self._is_moved = torch.ones(num_trees, dtype=torch.bool, device=self.device)  # roots without noise so far
         self._gumbel = None
         if self.config.root == "gumbel":
             self._gumbel = make_roots(self.config, num_trees, game.num_actions, self.device)
@@ -151,19 +151,19 @@ class TensorSearch:
 
     @property
     def num_bytes(self) -> int:
-        """What the trees take on the device."""
+        """Memory of the trees on the device, in bytes."""
         under_way = bytes_under_way(self._pools.stride, self.max_nodes, self._num_leaves)
         of_chance = bytes_of_chance(self._num_leaves) if self._chance else 0
         return self._pools.num_bytes + self.num_trees * (under_way + of_chance)
 
     @property
     def pools(self) -> Pools:
-        """The trees, to look at."""
+        """The trees as tensors, for inspection."""
         return self._pools
 
     @property
     def is_unevaluated(self) -> Tensor:
-        """[B] bool: roots that `advance` made, or that are planted, which the next search evaluates first."""
+        """[B] bool: new roots, made by `advance` or planted, that the next search has to evaluate first."""
         return self._root_rows.is_new
 
     @torch.no_grad()
@@ -175,15 +175,16 @@ class TensorSearch:
         num_simulations: int | None = None,
         number: int | None = None,
     ) -> TensorResult:
-        """Search B positions, one per tree. Nothing in here waits for the device once everything is compiled.
+        """Search B positions, one per tree. Once everything is compiled, this does not wait for the device.
 
         Args:
-            states: a batch of B states, as `game.initial` and `game.step` make them; games that are over and positions
-                where chance is to move may be among them, their trees stay empty. None: the present roots once more,
-                with what is known of them.
-            planted: [B] bool, the trees that begin anew at `states`; the others go on from their present roots.
-            num_simulations: another budget for this search, no larger than the config's.
-            number: of this search, under which its random numbers are drawn. None: one more than the last one's.
+            states: a batch of B states, as `game.initial` and `game.step` return them. Finished games and positions
+                where chance is to move are allowed; their trees stay empty. None: search the current roots again, and
+                keep their trees.
+            planted: [B] bool, the trees that start anew from `states`; the other trees continue from their current
+                roots. None: all trees start anew if `states` is given.
+            num_simulations: number of simulations of this search, at most the config's. None: the config's.
+            number: number of this search, which its random numbers depend on. None: the previous number plus one.
         """
         if number is not None:
             self._num_searches = number
@@ -191,7 +192,7 @@ class TensorSearch:
         if states is None and (planted is not None or not self._is_planted):
             raise SearchError("there is no root yet: run(states) with one state per tree")
         if planted is not None and not self._is_planted:
-            raise SearchError("the first search plants every tree: leave `planted` out")
+            raise SearchError("the first search plants every tree: remove `planted`")
         if self._is_captured and self._graphs is None:
             self._plant(self.game.initial(self.num_trees, self.device), None)
             self._graphs = self._capture()
@@ -200,7 +201,7 @@ class TensorSearch:
         try:
             result = self._search(budget)
         except BaseException:
-            # Something may be under way in the trees; they begin anew.
+            # The trees may hold an unfinished simulation, so they start anew.
             self._clear()
             raise
         self._is_planted = True
@@ -222,18 +223,18 @@ class TensorSearch:
 
     @torch.no_grad()
     def advance(self, actions: Tensor) -> None:
-        """Play a move in every tree: the child under `actions` [B] becomes the root, with all that is known of it.
+        """Play a move in every tree: the child under `actions` [B] becomes the root and keeps its subtree.
 
-        Where chance is to move, play its outcome: what the dice showed, or what was drawn of `game.outcomes` at
-        `root_states()`. A negative number plays nothing: its tree stays as it is.
+        Where chance is to move, pass the outcome: the roll of the dice, or an outcome drawn from `game.outcomes` at
+        `root_states()`. A negative number leaves its tree unchanged.
 
-        Moves must be legal; that is not checked, since the host does not wait. A finished game stays as it is: plant a
-        new one in its tree with `run(states, planted=...)`.
+        Moves must be legal. This is not checked, because the host does not wait for the device. A finished game stays
+        unchanged: start a new one in its tree with `run(states, planted=...)`.
         """
         if not self._is_planted:
             raise SearchError("there is no root yet: run(states) first")
         if not self.keeps_subtrees:
-            raise SearchError("advance keeps subtrees, which need room: make the search with keeps_subtrees=True")
+            raise SearchError("advance needs memory for the kept subtrees: make the search with keeps_subtrees=True")
         if tuple(actions.shape) != (self.num_trees,) or actions.device != self.device or actions.is_floating_point():
             raise SearchError(
                 f"actions must be ({self.num_trees},) integers on {self.device}, not {tuple(actions.shape)} "
@@ -244,16 +245,16 @@ class TensorSearch:
         self._is_moved.logical_or_(is_moved)
 
     def root_states(self) -> Any:
-        """The positions at the roots, a copy."""
+        """Return a copy of the root positions."""
         pools = self._pools
         roots = [pool.view(self.num_trees, self.max_nodes, *pool.shape[1:])[:, 0].clone() for pool in pools.states]
         return like(self._leaves.template, roots)
 
     def budget_of(self, num_simulations: int | None) -> int:
-        """What a search with this `num_simulations` would spend.
+        """Return the number of simulations of a search; None is the config's number.
 
         Raises:
-            ConfigError: the trees have no room for that, or the Gumbel root was made for another.
+            ConfigError: the number is larger than the config's, or differs from it with a Gumbel root.
         """
         most = self.config.num_simulations
         assert most is not None
@@ -261,25 +262,28 @@ class TensorSearch:
         if not 0 <= budget <= most:
             raise ConfigError(f"num_simulations must be from 0 to the config's {most}, not {budget}")
         if budget != most and self.config.root == "gumbel":
-            raise ConfigError("the Gumbel root divides the config's budget: make a search for each num_simulations")
+            raise ConfigError(
+                "the Gumbel root divides the config's number of simulations: make a TensorSearch for each "
+                "num_simulations"
+            )
         return budget
 
     def _fuse(self, evaluator: Evaluator, *, is_required: bool) -> Evaluator:
-        """The evaluator as one kernel if it can be, otherwise as it is."""
+        """Return the evaluator as one kernel if that is possible, otherwise unchanged."""
         if self.kernels == "triton":
             fused, self.fusion = fuse(evaluator, self.game, self.device)
             if fused is not None:
                 return fused
         else:
-            self.fusion = 'the kernel is Triton\'s, and kernels="torch" was asked for'
+            self.fusion = 'the kernel needs Triton, but kernels="torch" is set'
         if is_required:
-            raise ConfigError(f"is_fused=True was asked for, but the network cannot be one kernel: {self.fusion}")
+            raise ConfigError(f"is_fused=True is set, but the network cannot be one kernel: {self.fusion}")
         return evaluator
 
     # --- One simulation ---------------------------------------------------------------------------------------------
 
     def _simulate(self) -> None:
-        """Evaluate what was selected, complete it, select again: a simulation of every tree, or K of them."""
+        """Evaluate the selected leaves, complete them, and select again: one simulation of every tree, or K."""
         answer = self._answer(*self._leaves.describe_new())
         if self._in_flight is not None:
             self._kernels.rounds.complete(self._pools, answer, self._walks, self._in_flight)
@@ -293,7 +297,7 @@ class TensorSearch:
     def _select(self) -> None:
         pools, rules, walks, chance = self._pools, self._rules, self._walks, self._chance
         if self._in_flight is not None and chance is not None:
-            # Each walk may go where the one before has thrown a die, so the game follows each.
+            # A walk may reach a chance node of the previous walk, so the game makes the leaves of each walk in turn.
             for walk in range(self._num_leaves):
                 self._kernels.rounds.select(pools, rules, walks, self._in_flight, chance, walk)
                 self._leaves.make(walk)
@@ -316,15 +320,15 @@ class TensorSearch:
             count %= steps
 
     def _evaluate_roots(self) -> None:
-        """Those that are new: the others have been evaluated. Every search begins here, so weights are taken here."""
+        """Evaluate the new roots. Every search starts here, so copies of the weights are updated here."""
         self._network.refresh()
         answer = self._answer(*self._leaves.describe_roots())
         self._kernels.one_leaf.complete(self._pools, answer, self._root_rows)
         if self._chance is not None:
-            # To be told from finished games, which they are taken for elsewhere: here an outcome may be played.
+            # `describe` marks these roots as finished games. Here they must differ, since an outcome may be played.
             of_chance = is_chance(self.game, self.root_states())
             self._pools.to_play[:, 0].masked_fill_(of_chance, CHANCE)
-        # Whoever is new has been; a search of the same roots again has nothing to evaluate.
+        # A search of the same roots again has nothing to evaluate.
         self.is_unevaluated.zero_()
 
     def _answer(self, to_play: Tensor, result: Tensor, legal: Tensor, observations: Any) -> Answer:
@@ -334,7 +338,7 @@ class TensorSearch:
     # --- A search ---------------------------------------------------------------------------------------------------
 
     def _plant(self, states: Any, planted: Tensor | None) -> None:
-        """Make `states` the roots. Their rows are written when they are evaluated."""
+        """Make `states` the roots. Their node data is written when they are evaluated."""
         pools = self._pools
         tensors = tensors_of(states)
         if len(tensors) != len(pools.states):
@@ -344,8 +348,8 @@ class TensorSearch:
         for pool, tensor in zip(pools.states, tensors, strict=True):
             if tensor.shape != (self.num_trees, *pool.shape[1:]) or tensor.dtype != pool.dtype:
                 raise GameError(
-                    f"states must have {(self.num_trees, *pool.shape[1:])} {pool.dtype}, not "
-                    f"{tuple(tensor.shape)} {tensor.dtype}: one row per tree"
+                    f"states must be {(self.num_trees, *pool.shape[1:])} {pool.dtype}, not {tuple(tensor.shape)} "
+                    f"{tensor.dtype}: one row per tree"
                 )
             if tensor.device != pool.device:
                 raise GameError(f"states are on {tensor.device}, the search is on {pool.device}: move one of them")
@@ -353,12 +357,12 @@ class TensorSearch:
             if planted is not None:
                 tensor = torch.where(planted.view(-1, *[1] * (tensor.dim() - 1)), tensor, roots)
             roots.copy_(tensor)
-        # A root that `advance` made is still to be evaluated.
+        # Roots made by `advance` still have to be evaluated.
         self._set_new(None if planted is None else planted | self.is_unevaluated)
         self._is_moved.fill_(True) if planted is None else self._is_moved.logical_or_(planted)
 
     def _set_new(self, is_new: Tensor | None) -> None:
-        """Between searches nothing is under way but the evaluation of new roots, in slot 0; None: all are new."""
+        """Mark the roots whose evaluation is under way, in slot 0. `is_new` is [B] bool; None: all roots."""
         rows = self._root_rows
         if is_new is None:
             rows.is_new.fill_(True)
@@ -368,14 +372,14 @@ class TensorSearch:
             rows.slot.copy_(torch.where(is_new, 0, self.max_nodes - 1))
 
     def _end_round(self) -> None:
-        """Nothing is under way: what the last simulation selected is forgotten."""
+        """Discard the leaves that the last simulation selected."""
         self._root_rows.clear(self.max_nodes - 1)
         self._pools.is_bad.zero_()
         if self._chance is not None:
             self._chance.is_overdrawn.zero_()
 
     def _clear(self) -> None:
-        """After an error: no root, nothing in flight."""
+        """Reset after an error: no roots, nothing in flight."""
         self._is_planted = False
         self._end_round()
         if self._in_flight is not None:
@@ -437,7 +441,7 @@ class TensorSearch:
     # --- The graphs -------------------------------------------------------------------------------------------------
 
     def _capture(self) -> _Graphs:
-        """Compile everything by running it, then record: the evaluation of roots, one simulation, and rows of them."""
+        """Compile everything by running it, then capture graphs of the root evaluation and of simulations."""
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
         graphs = _Graphs(max_steps=-(-self.num_simulations // self._num_leaves))
@@ -461,16 +465,16 @@ class TensorSearch:
                             self._simulate()
         except torch.cuda.OutOfMemoryError as error:
             raise SearchError(
-                f"the evaluator ran out of memory on {self.num_trees * self._num_leaves} positions, beside trees of "
-                f"{self.num_bytes / 2**30:.2f} GiB: use fewer num_trees"
+                f"the evaluator ran out of memory on {self.num_trees * self._num_leaves} positions; the trees take "
+                f"{self.num_bytes / 2**30:.2f} GiB: use a smaller num_trees"
             ) from error
         except RuntimeError as error:
             if "captur" not in str(error):
                 raise
             raise EvaluatorError(
-                "the evaluator (or the game) makes the host wait for the GPU, or copies from the host, so a simulation "
-                f"cannot be captured: {str(error).splitlines()[0]}. Keep everything on the device, or set "
-                "is_captured=False"
+                "the evaluator or the game makes the host wait for the GPU, or copies data from the host, so the "
+                f"simulation cannot be captured in a CUDA graph: {str(error).splitlines()[0]}. Keep all data on the "
+                "device, or set is_captured=False"
             ) from error
         self._end_round()
         torch.cuda.current_stream(self.device).wait_stream(stream)

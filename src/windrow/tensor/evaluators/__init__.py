@@ -1,1 +1,1 @@
-"""Networks as the tensor engine calls them: checked, compiled, timed; and evaluators of other engines on the device."""
+"""Networks for the tensor engine: checked, compiled and timed; and conversion of the other engines' evaluators."""

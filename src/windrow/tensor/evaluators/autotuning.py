@@ -1,15 +1,13 @@
-"""PyTorch's autotuner, with a better clock, and without compiling its candidates twice.
+"""Two patches of PyTorch's autotuner: kernels are timed on the device, and candidates are not compiled twice.
 
-Its clock times kernels here as they will run: one behind another, with no host between them.
+Timing. By default the autotuner calls a kernel repeatedly from Python and takes the shortest time. A kernel of ten
+microseconds ends before the next call arrives, so the times are those of the host, and the choice of the kernel is
+random: on an H200 the same network, tuned twice, evaluated 5.6 and 4.1 million positions per second. A search runs in a
+CUDA graph, without the host. So here calls are queued while the device is paused, and timed on the device.
 
-By itself it calls a kernel from Python, again and again, and takes the shortest time. A kernel of ten microseconds is
-over before the next call has arrived, so that what is compared is the host, and what is chosen is chance: on an H200
-the same network, tuned twice, evaluated 5.6 and 4.1 million positions per second. A search runs in a CUDA graph, where
-the host plays no part. So here calls are queued behind a pause of the device, and timed on the device alone.
-
-Its candidates it has compiled by a pool of processes, as soon as that has started, and the process that times them then
-seems to compile them once more, one by one. Threads of this process do it once: on an H200 the second batch size of a
-network was ready in 13 s instead of 26.
+Compiling. By default a pool of processes compiles the candidates once the pool has started, and the process that times
+them then seems to compile them again, one by one. Here threads of this process compile them once: on an H200 the second
+batch size of a network was ready in 13 s instead of 26 s.
 """
 
 from __future__ import annotations
@@ -26,20 +24,20 @@ import torch
 _CALLS = 20
 _ROUNDS = 3
 _CYCLES_PER_SECOND = 2_000_000_000
-"""Of a GPU, about: a pause may be longer than it must."""
+"""Approximate clock rate of a GPU. The pause of the device may be longer than necessary."""
 _TOO_LARGE = ("OutOfResources", "OutOfMemoryError")
-"""What PyTorch calls it when a kernel asks for more memory than the GPU has."""
+"""Names of the errors that PyTorch raises if a kernel needs more memory than the GPU has."""
 _MOST_SECONDS = 0.05
-"""Calls that take the host longer than this are timed in PyTorch's own way."""
+"""Maximum host time of a round of calls. Slower calls are timed by PyTorch's own benchmark."""
 
 
 @contextmanager
 def tuned_on_the_device() -> Generator[None, None, None]:
-    """While this is open, what is compiled with an autotuning mode of torch.compile is tuned by times of the device.
+    """Return a context in which the autotuning modes of torch.compile time kernels on the device.
 
-    Without a GPU, or with a PyTorch that tunes in another way than those known here, nothing changes.
+    Without a GPU, or with a version of PyTorch whose autotuner has changed, the context does nothing.
     """
-    # Few of PyTorch's private parts are used. Where one is gone, its own way is good enough.
+    # If a version of PyTorch lacks one of the private attributes used here, its own timing is good enough.
     benchmarker: Any = getattr(import_module("torch._inductor.runtime.benchmarking"), "benchmarker", None)
     plain: Any = getattr(benchmarker, "benchmark_gpu", None)
     if plain is None or "benchmark_gpu" in vars(benchmarker) or not torch.cuda.is_available():
@@ -60,7 +58,7 @@ def tuned_on_the_device() -> Generator[None, None, None]:
 
 @contextmanager
 def _candidates_compiled_once() -> Generator[None, None, None]:
-    """While this is open, candidates are compiled by threads; the kernels that were chosen, by the pool as before."""
+    """Return a context in which threads compile the candidates; the pool still compiles the chosen kernels."""
     module = import_module("torch._inductor.select_algorithm")
     selector: Any = getattr(module, "AlgorithmSelectorCache", None)
     plain: Any = getattr(selector, "make_precompile_fn", None)
@@ -70,7 +68,7 @@ def _candidates_compiled_once() -> Generator[None, None, None]:
         return
 
     def make_precompile_fn(*arguments: Any, **options: Any) -> Any:
-        with config.patch(compile_threads=1):  # there is no pool of one; the number of threads is set elsewhere
+        with config.patch(compile_threads=1):  # disables the process pool; the number of threads is set elsewhere
             return plain(*arguments, **options)
 
     selector.make_precompile_fn = make_precompile_fn
@@ -84,13 +82,16 @@ def _candidates_compiled_once() -> Generator[None, None, None]:
 
 
 def _is_news(record: LogRecord) -> bool:
-    """Threads end with a traceback where a candidate asks for more memory than the GPU has; others take its place."""
+    """Return whether a record should be logged; errors of candidates that need too much memory are expected."""
     error = str(record.exc_info[1]) if record.exc_info else ""
     return "No valid triton configs" not in error or not any(name in error for name in _TOO_LARGE)
 
 
 def milliseconds_of(call: Callable[[], Any]) -> float | None:
-    """What a call takes on the device, one of several in a row, in the best round; None if the host is too slow."""
+    """Return the time of a call on the device: the mean of a round of calls, in the fastest round.
+
+    Blocks until the device has finished. Return None if the host is too slow to queue a round of calls.
+    """
     call()  # loads the kernel
     torch.cuda.synchronize()
     begin = perf_counter()

@@ -1,4 +1,4 @@
-"""An evaluator of the other engines as this one calls it: a function of tensors, on the device."""
+"""Conversion of the other engines' evaluators to functions of tensors on the device."""
 
 from __future__ import annotations
 
@@ -23,40 +23,43 @@ class Autocast(nn.Module):
         self.module, self._kind, self.dtype = module, device.type, dtype
 
     def forward(self, *observations: Tensor, **parts: Tensor) -> tuple[Tensor, Tensor]:
-        """(logits [B, A], values [B] or [B, 1]) in float32."""
+        """Return (logits [B, A], values [B] or [B, 1]) in float32."""
         with torch.autocast(self._kind, self.dtype):
             logits, values = self.module(*observations, **parts)
         return logits.float(), values.float()
 
 
 class _Uniform(nn.Module):
-    """Equal priors and a draw, everywhere."""
+    """An evaluator with equal priors and value 0 for every position."""
 
     def __init__(self, num_actions: int) -> None:
         super().__init__()
         self._num_actions = num_actions
 
     def forward(self, *observations: Tensor, **parts: Tensor) -> tuple[Tensor, Tensor]:
-        """(logits [B, A], values [B]): zeros."""
+        """Return zeros: (logits [B, A], values [B])."""
         shown = next(iter((*observations, *parts.values())))
         zeros = torch.zeros((len(shown), self._num_actions), dtype=torch.float32, device=shown.device)
         return zeros, zeros[:, 0]
 
 
 def on_device(evaluator: object, game: TensorGame, device: str = "auto") -> tuple[Evaluator, str | torch.device]:
-    """(the same answers as a function of tensors, where it is to run).
+    """Return (the evaluator as a function of tensors, the device it runs on).
 
     Args:
-        evaluator: as the other engines call it.
-        game: whose positions it evaluates.
-        device: where it is to run. "auto": where the evaluator's module is, or the GPU if there is one.
+        evaluator: an evaluator for the other engines.
+        game: the game whose positions it evaluates.
+        device: device to run on. "auto": the device of the evaluator's module, or the GPU if there is one.
+
+    Raises:
+        ConfigError: the evaluator is on another device, or cannot run on a device.
     """
     if isinstance(evaluator, TorchEvaluator):
         module, its_device, dtype = evaluator.module, evaluator.device, evaluator.dtype
         if device != "auto" and find_device(device) != find_device(its_device):
             raise ConfigError(
-                f"the network is on {its_device}, but the trees are to be on {device}: leave the engine's device "
-                f"out, or make TorchEvaluator(module, device={device!r})"
+                f"the network is on {its_device}, but the engine's device is {device}: remove the engine's device, or "
+                f"make TorchEvaluator(module, device={device!r})"
             )
         if dtype is None or dtype == torch.float32:
             return module, its_device
@@ -66,6 +69,6 @@ def on_device(evaluator: object, game: TensorGame, device: str = "auto") -> tupl
     if isinstance(evaluator, UniformEvaluator):
         return _Uniform(game.num_actions), device
     raise ConfigError(
-        f"{evaluator!r} answers on the host, but the tensor engine never leaves the device: give it a PyTorch module, "
-        "as TorchEvaluator(module), or choose another engine"
+        f"{evaluator!r} runs on the host, but the tensor engine needs an evaluator on the device: use "
+        "TorchEvaluator(module) with a PyTorch module, or another engine"
     )

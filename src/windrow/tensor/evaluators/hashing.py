@@ -14,7 +14,7 @@ _MASK64 = (1 << 64) - 1
 
 
 def _mix(words: Tensor) -> Tensor:
-    """The finalizer of SplitMix64 on int64, which wraps like uint64; shifts to the right must mask the sign."""
+    """Apply the finalizer of SplitMix64 to int64 words, which wrap like uint64; `_right` masks the sign bit."""
     words = (words ^ _right(words, 30)) * signed(0xBF58476D1CE4E5B9)
     words = (words ^ _right(words, 27)) * signed(0x94D049BB133111EB)
     return words ^ _right(words, 31)
@@ -29,8 +29,8 @@ class TensorHashEvaluator(nn.Module):
 
     Args:
         num_actions: A.
-        num_floats: size of one observation, all its parts together.
-        seed: the same numbers as `HashEvaluator(seed)`.
+        num_floats: number of floats in one observation, including all its named parts.
+        seed: random seed; the answers are those of `HashEvaluator(seed)`.
     """
 
     seed_word: Tensor
@@ -49,7 +49,7 @@ class TensorHashEvaluator(nn.Module):
         self.register_buffer("weights", _mix(torch.arange(1, num_floats + 1) * golden + seed_word) | 1)
 
     def forward(self, observations: Tensor | None = None, **parts: Tensor) -> tuple[Tensor, Tensor]:
-        """(logits [B, A], values [B]) in float32."""
+        """Return (logits [B, A], values [B]) in float32."""
         named: Mapping[str, Tensor] = {"": observations} if observations is not None else parts
         row = torch.cat([part.flatten(1) for part in named.values()], 1).contiguous()
         bits = row.view(torch.int32).to(torch.int64) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""The evaluator as the tensor engine calls it."""
+"""The evaluator interface of the tensor engine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class WeightCopy(torch.nn.Module):
     """A module that evaluates with a copy of the weights. Every search calls `refresh` before its first evaluation."""
 
     def refresh(self) -> None:
-        """Bring the copy up to date, in place. The host must not wait: the call is captured in a CUDA graph."""
+        """Update the copy in place. The host must not wait for the device: the call is captured in a CUDA graph."""
         raise NotImplementedError
 
 
 class Network:
-    """The evaluator as the search calls it: always in evaluation mode, its answers checked once."""
+    """Wrapper of an evaluator: calls it in evaluation mode, and checks its first answer for each batch size."""
 
     def __init__(self, evaluator: Any, device: torch.device, num_actions: int) -> None:
         self._call, self._num_actions = evaluator, num_actions
-        self._checked: set[int] = set()  # numbers of rows that it has answered well
+        self._checked: set[int] = set()  # batch sizes whose answers have passed the check
         self.dtype, self.memory_format = torch.float32, torch.contiguous_format
         if isinstance(evaluator, torch.nn.Module):
             evaluator.to(device)
@@ -35,7 +35,7 @@ class Network:
             if len({tensor.dtype for tensor in floating}) > 1:
                 kinds = sorted({str(tensor.dtype) for tensor in floating})
                 raise EvaluatorError(
-                    f"the module mixes {' and '.join(kinds)}: give it one, such as .to(torch.bfloat16)"
+                    f"the module mixes {' and '.join(kinds)}: convert it to one type, such as .to(torch.bfloat16)"
                 )
             if floating:
                 self.dtype = floating[0].dtype
@@ -47,7 +47,7 @@ class Network:
                 self.memory_format = channels_last
 
     def __call__(self, observations: Any) -> tuple[Tensor, Tensor]:
-        """(logits [rows, A], values [rows]), contiguous."""
+        """Return (logits [rows, A], values [rows]), contiguous."""
         named = cast("Mapping[str, Tensor]", observations) if isinstance(observations, Mapping) else None
         with self.evaluating():
             answer: Any = self._call(observations) if named is None else self._call(**named)
@@ -58,13 +58,13 @@ class Network:
         return logits.contiguous(), values.reshape(-1)
 
     def refresh(self) -> None:
-        """Take the weights as they are now, where a copy of them is evaluated; enqueued, and can be captured."""
+        """Update the copy of the weights if the evaluator uses one. Does not wait for the device; can be captured."""
         if isinstance(self._call, WeightCopy):
             self._call.refresh()
 
     @contextmanager
     def evaluating(self) -> Generator[None]:
-        """Parts in training mode are put into evaluation mode, and back."""
+        """Return a context in which all submodules are in evaluation mode."""
         parts = self._call.modules() if isinstance(self._call, torch.nn.Module) else ()
         training = [part for part in parts if part.training]
         for part in training:
@@ -90,7 +90,7 @@ class Network:
                 raise EvaluatorError(f"the evaluator's {name} must be {shapes[0]}, not {got}")
             if tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
                 raise EvaluatorError(
-                    f"the evaluator's {name} are {tensor.dtype}: return float32, bfloat16 or float16 (a search counts "
-                    "in float32)"
+                    f"the evaluator's {name} are {tensor.dtype}: return float32, bfloat16 or float16 (the search "
+                    "converts them to float32)"
                 )
         self._checked.add(num_rows)

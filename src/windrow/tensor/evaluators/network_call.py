@@ -1,4 +1,4 @@
-"""A network on the device: as the tensor engine is given it, and without a search, to compare with."""
+"""A network on the device in the form that is fastest for the tensor engine, and calls of it without a search."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from windrow.tensor.game import TensorGame
 
 _WARM_UPS = 3
 _CALLS_AT_A_TIME = 16
-"""Calls that a GPU is given before it is waited for."""
+"""Number of calls that are queued on a GPU before the host waits."""
 
 
 class DeviceNetwork(TorchEvaluator):
-    """A copy of a network as it is fastest for engines with their trees on the device: on a GPU in bf16 and compiled.
+    """A copy of a network in the form that is fastest for the tensor engine: on a GPU, in bf16 and compiled.
 
     Args:
-        module: the network; it is left as it is.
-        device: where the trees are to be; "auto" is the GPU if there is one.
+        module: the network; it is not changed.
+        device: device of the trees; "auto" is the GPU if there is one.
     """
 
     def __init__(self, module: torch.nn.Module, device: str = "auto") -> None:
@@ -38,11 +38,11 @@ class DeviceNetwork(TorchEvaluator):
             network = torch.compile(network, mode="max-autotune-no-cudagraphs", dynamic=False)
         super().__init__(network, place)
         self.backend = f"{torch.cuda.get_device_name(place)}, bf16, compiled" if is_gpu else "CPU, plain torch ops, f32"
-        """What runs it, in words."""
+        """Description of the device, the precision and the compilation."""
         self._calls: dict[int, Callable[[], None]] = {}
 
     def rate(self, game: CoreGame, rows: int, *, seconds: float) -> float:
-        """Positions per second in calls of so many rows, measured for so many seconds."""
+        """Measure the throughput in positions per second, with calls of `rows` positions, for `seconds` seconds."""
         if rows not in self._calls:
             self._calls[rows] = prepare_network_call(self.module, game, rows, self.device)
         ask, is_gpu = self._calls[rows], self.device.type == "cuda"
@@ -61,15 +61,15 @@ class DeviceNetwork(TorchEvaluator):
 def prepare_network_call(
     network: Any, game: CoreGame | TensorGame, batch: int, device: torch.device
 ) -> Callable[[], None]:
-    """One evaluation of `batch` random observations, ready to be repeated; on a GPU it is a CUDA graph, not waited for.
+    """Return a function that evaluates `batch` random observations; on a GPU it replays a CUDA graph without waiting.
 
     Args:
-        network: as it is given to `TensorSearch`, compiled or not.
-        game: whose observations.
-        batch: rows of a call.
-        device: where.
+        network: the network, compiled or not, as it is passed to `TensorSearch`.
+        game: the game that defines the shapes of the observations.
+        batch: number of rows per call.
+        device: device to run on.
     """
-    module = getattr(network, "_orig_mod", network)  # of a compiled one
+    module = getattr(network, "_orig_mod", network)  # the original of a compiled module
     dtype = next((weight.dtype for weight in module.parameters()), torch.float32)
     generator = torch.Generator().manual_seed(0)
 
@@ -103,7 +103,7 @@ def prepare_network_call(
     with torch.cuda.graph(graph):
         answer = call()
 
-    # The graph reads and writes memory that lives no longer than these do.
+    # The default argument keeps the memory alive that the graph reads and writes.
     def replay(_kept: object = (call, answer)) -> None:
         graph.replay()
 

@@ -1,8 +1,8 @@
-"""A residual tower as one kernel, and whether a search may take it in place of the module.
+"""A residual tower as one kernel, and the check whether a search may use it instead of the module.
 
-The kernel (`windrow.tensor.ops.tower_triton`) evaluates `windrow.nets.ResNet` in bfloat16. It is taken where the
-network and the GPU are known to it, where Triton compiles it, and where its answers agree with those of the module in
-float32 within the bounds of `windrow.evaluators.backends.agreement`. Everything else is called as it is.
+The kernel (`windrow.tensor.ops.tower_triton`) evaluates `windrow.nets.ResNet` in bfloat16. It is used if it supports
+the network and the GPU, if Triton can compile it, and if its answers agree with those of the module in float32 within
+the bounds of `windrow.evaluators.backends.agreement`. Otherwise the module itself is called.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from windrow.tensor.ops.tower_weights import PackedTower, why_not_packed
 from windrow.tensor.tree.chance import pass_chance
 
 CAPABILITY = 9, 0
-"""The kernel's instructions are those of Hopper GPUs alone."""
+"""Compute capability that the kernel needs: it uses instructions that only Hopper GPUs have."""
 _NUM_POSITIONS = 512
 _MOST_PLIES = 48
 _log = logging.getLogger(__name__)
 
 
 class FusedTower(WeightCopy):
-    """A `ResNet` whose answers come from one kernel: observations [B, ...] -> (logits [B, A], values [B]) in float32.
+    """A `ResNet` that one kernel evaluates: observations [B, ...] -> (logits [B, A], values [B]) in float32.
 
     Args:
-        network: on its device; its own tensors are read, and kept.
-        kernels: "triton", or "torch" for the twin, which runs anywhere.
-        dtype: of the packed weights; the kernel knows bfloat16.
+        network: the network, on its device. Its weights are copied; `refresh` reads them again.
+        kernels: "triton", or "torch" for the same function in plain torch ops, which runs on any device.
+        dtype: type of the packed weights. The Triton kernel supports only bfloat16.
     """
 
     def __init__(self, network: ResNet, *, kernels: str = "triton", dtype: torch.dtype = torch.bfloat16) -> None:
@@ -47,11 +47,11 @@ class FusedTower(WeightCopy):
         self._evaluate: Any = import_module(f"windrow.tensor.ops.tower_{kernels}").evaluate
 
     def refresh(self) -> None:
-        """Take the network's weights as they are now. A search does so when it begins; nothing waits for the device."""
+        """Copy the network's current weights. Every search does this when it begins. Does not wait for the device."""
         self._packed.refresh()
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """(logits [B, A], values [B] for the player to move), by the weights of the last `refresh`."""
+        """Return (logits [B, A], values [B] for the player to move) for the weights of the last `refresh`."""
         num_rows, device = len(observations), observations.device
         logits = torch.empty((num_rows, self._packed.weights.shape.num_actions), dtype=torch.float32, device=device)
         values = torch.empty(num_rows, dtype=torch.float32, device=device)
@@ -60,12 +60,12 @@ class FusedTower(WeightCopy):
 
 
 def fuse(evaluator: object, game: TensorGame, device: torch.device) -> tuple[FusedTower | None, str]:
-    """(the evaluator as one kernel, or None; how far it agrees with float32, or why it is not taken). Blocks.
+    """Return the evaluator as one kernel and its agreement with float32, or None and the reason. Blocks.
 
     Args:
-        evaluator: as a search is given it; a module is moved to the device.
-        game: whose positions it is to evaluate.
-        device: where.
+        evaluator: evaluator of a search; a module is moved to the device.
+        game: the game whose positions it evaluates.
+        device: device of the search.
     """
     found, reason = _fuse(evaluator, game, device)
     _log.info("%s: %s", "one kernel" if found is not None else "no single kernel", reason)
@@ -88,7 +88,7 @@ def _fuse(evaluator: object, game: TensorGame, device: torch.device) -> tuple[Fu
         agreement = agreement_with_float32(fused, game, device)
     except EvaluatorError as error:
         return None, str(error)
-    except Exception as error:  # a Triton that this was not written for fails in ways of its own
+    except Exception as error:  # an unknown version of Triton may raise anything
         first_line = f"{type(error).__name__}: {error}".splitlines()[0]
         return None, f"Triton cannot compile or run the kernel here ({first_line})"
     if not agreement.holds:
@@ -106,13 +106,13 @@ def _why_not_here(device: torch.device) -> str | None:
     try:
         import_module("windrow.tensor.ops.tower_triton")
     except (ImportError, AttributeError) as error:
-        return f"this Triton lacks what the kernel is written in ({error})"
+        return f"this version of Triton lacks a feature that the kernel needs ({error})"
     return None
 
 
 @torch.no_grad()
 def agreement_with_float32(fused: FusedTower, game: TensorGame, device: torch.device) -> Agreement:
-    """How the kernel's answers agree with the module's in float32, on positions of random games. Blocks."""
+    """Compare the kernel's answers with the module's in float32, on positions of random games. Blocks."""
     shown, legal = random_positions(game, _NUM_POSITIONS, device)
     exact: Any = copy_module(fused.network).float().eval()
     with torch.backends.cudnn.flags(allow_tf32=False):
@@ -124,7 +124,7 @@ def agreement_with_float32(fused: FusedTower, game: TensorGame, device: torch.de
 
 
 def random_positions(game: TensorGame, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """(observations [count, ...] float32, legal [count, A] bool) of unfinished positions after random moves."""
+    """Return (observations [count, ...] float32, legal [count, A] bool) of unfinished positions after random moves."""
     generator = torch.Generator(device).manual_seed(0)
     state = pass_chance(game, game.initial(count, device), generator)
     plies = torch.arange(count, device=device) % _MOST_PLIES

@@ -1,4 +1,4 @@
-"""Games as torch ops: the built-in ones, each equal to the game in C++ of the same name and options, and your own."""
+"""Games in torch ops: the built-in ones, which equal the games in C++ of the same name and options, and your own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GAMES: dict[str, str] = {
     "pig": "windrow.tensor.games.pig:Pig",
     "tictactoe": "windrow.tensor.games.tictactoe:TicTacToe",
 }
-"""Import strings of classes whose keywords are the game's options."""
+"""Import strings of the classes, by name. The keyword arguments of a class are the game's options."""
 
 
 def make_game(name: str, **options: Any) -> Any:
-    """A game for the tensor engine: a built-in one, or your own by where it is, such as `nim.py:NimTensors`.
+    """Make a game for the tensor engine: a built-in game by its name, or your own class, such as `nim.py:NimTensors`.
 
     Names and options are those of `windrow.make_game`.
     """
@@ -33,5 +33,5 @@ def make_game(name: str, **options: Any) -> Any:
     if name not in GAMES:
         raise GameError(f"the tensor engine has no game {name!r}. {explain_unknown(name, GAMES, what='games')}")
     module, _, attribute = GAMES[name].partition(":")
-    checked = NativeGame(name, **options).options  # refuses what the game in C++ refuses, in the same words
+    checked = NativeGame(name, **options).options  # raises the errors of the game in C++
     return getattr(import_module(module), attribute)(**checked)

@@ -1,4 +1,4 @@
-"""Sets of cells as bits of an int64, and how they become numbers. Bit 63 is the sign, so shifts to the right mask."""
+"""Bitboards: sets of cells as bits of an int64. Bit 63 is the sign, so right shifts need a mask."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ ALL = (1 << 64) - 1
 
 
 def signed(bits: int) -> int:
-    """64 bits as the int64 that PyTorch wants."""
+    """Return 64 bits as a signed integer, as PyTorch's int64 needs them."""
     return bits - (1 << 64) if bits >> 63 else bits
 
 
 def shift(bits: Tensor, distance: int) -> Tensor:
-    """Towards higher bits for a positive distance, towards lower ones for a negative one; zeros come in."""
+    """Shift towards higher bits by a positive distance, towards lower bits by a negative one; fill with zeros."""
     if distance >= 0:
         return bits << distance
     return (bits >> -distance) & (ALL >> -distance)
 
 
 def count(bits: Tensor) -> Tensor:
-    """How many bits are set."""
+    """Return the number of bits set in each word."""
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
     bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
@@ -29,10 +29,10 @@ def count(bits: Tensor) -> Tensor:
 
 
 def cells(bits: Tensor, index: Tensor) -> Tensor:
-    """[B, n] int64 zeros and ones: the bits of each word of `bits` [B] that `index` [n] names."""
+    """Return the bits with the numbers `index` [n] of each word of `bits` [B], as [B, n] int64 zeros and ones."""
     return (bits[:, None] >> index) & 1
 
 
 def single(index: Tensor) -> Tensor:
-    """Words with one bit set."""
+    """Return words in which only the bit `index` is set."""
     return torch.ones_like(index) << index

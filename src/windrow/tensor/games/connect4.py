@@ -1,6 +1,6 @@
-"""Drop a stone into a column; `connect` in a row, column or diagonal wins: cpp/games/connect4.h in torch ops.
+"""Connect four, cpp/games/connect4.h in torch ops. A row, column or diagonal of `connect` stones wins.
 
-Bits of a word are drawn there: columns of `rows + 1` bits, the extra one on top never set.
+The layout of the bits is drawn in that file: columns of `rows + 1` bits, whose top bit is never set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ON_HOST = {"mine": "<i8", "occupied": "<i8", "to_play": "<i4", "winner": "<i4"}
 
 @dataclass(frozen=True, slots=True)
 class Connect4State:
-    """[B] each. `mine` has the stones of the player to move, `occupied` those of both."""
+    """A batch of positions, with [B] tensors. `mine` has the stones of the player to move, `occupied` all stones."""
 
     mine: Tensor  # int64
     occupied: Tensor  # int64
@@ -30,7 +30,7 @@ class Connect4State:
 
 
 class Connect4:
-    """Options, actions and observation as the game of that name in C++."""
+    """Connect four, with the options, actions and observation of the game in C++."""
 
     name = "connect4"
     num_players = 2
@@ -50,7 +50,7 @@ class Connect4:
         self._strides = tuple(stride for stride, fits in directions if fits)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Connect4State:
-        """Empty boards."""
+        """Return empty boards."""
         board = torch.zeros(batch, dtype=torch.int64, device=device)
         player = torch.zeros(batch, dtype=torch.int32, device=device)
         return Connect4State(board, board.clone(), player, torch.full_like(player, NOBODY))
@@ -63,7 +63,7 @@ class Connect4:
         return Connect4State(*boards, *players)
 
     def step(self, state: Connect4State, action: Tensor) -> Connect4State:
-        """A stone into column `action`."""
+        """Drop a stone into column `action`."""
         bottom = action * (self.rows + 1)
         one = torch.ones_like(bottom)
         # Adding the bottom cell carries through the stones of the column into its lowest empty cell.
@@ -99,7 +99,7 @@ class Connect4:
         return planes(state.mine, state.mine ^ state.occupied, bit).view(-1, 2, self.rows, self.columns)
 
     def _has_line(self, stones: Tensor) -> Tensor:
-        """Runs of 2 are two runs of 1 that touch, runs of 4 two runs of 2; the last step may overlap."""
+        """Return where there is a line, [B] bool. Runs are doubled: two adjacent runs of 2 make a run of 4."""
         found = torch.zeros_like(stones)
         for stride in self._strides:
             run, length = stones, 1

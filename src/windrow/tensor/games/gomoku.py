@@ -1,4 +1,4 @@
-"""Five in a row: cpp/games/gomoku.h in torch ops. The board is one byte a square, so that any size costs the same."""
+"""Five in a row, cpp/games/gomoku.h in torch ops. The board has one byte per square, which suits any size."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _ON_HOST = {"stones": "(2, 56)u1", "num_stones": "<i4", "to_play": "<i2", "winne
 
 @dataclass(frozen=True, slots=True)
 class GomokuState:
-    """`board` [B, squares] int8: 0 empty, 1 a stone of player 0, 2 one of player 1. The others are [B] int32."""
+    """A batch of positions. `board` is [B, squares] int8, the other tensors are [B] int32."""
 
-    board: Tensor
-    num_stones: Tensor  # of both; its lowest bit is the player to move (in a finished game: who would be)
+    board: Tensor  # 0: empty, 1: a stone of player 0, 2: a stone of player 1
+    num_stones: Tensor  # of both players; the lowest bit is the player to move, in a finished game the next player
     to_play: Tensor  # 0, 1 or TERMINAL
     winner: Tensor  # 0, 1 or NOBODY
 
 
 class Gomoku:
-    """Options, actions and observation as the game of that name in C++."""
+    """Gomoku, with the options, actions and observation of the game in C++."""
 
     name = "gomoku"
     num_players = 2
 
     def __init__(self, *, size: int = 15, rule: str = "freestyle") -> None:
-        NativeGame("gomoku", size=size, rule=rule)  # refuses what cannot be
+        NativeGame("gomoku", size=size, rule=rule)  # raises GameError for invalid options
         self.size, self.rule = size, rule
         self.num_actions = size * size
         self.observation = (2, size, size)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> GomokuState:
-        """Empty boards."""
+        """Return empty boards."""
         board = torch.zeros((batch, self.num_actions), dtype=torch.int8, device=device)
         number = torch.zeros(batch, dtype=torch.int32, device=device)
         return GomokuState(board, number, number.clone(), torch.full_like(number, NOBODY))
@@ -55,13 +55,13 @@ class Gomoku:
         return GomokuState(board, *numbers)
 
     def step(self, state: GomokuState, action: Tensor) -> GomokuState:
-        """A stone on square `action`."""
+        """Put a stone on square `action`."""
         mover = state.num_stones & 1
         squares = torch.arange(self.num_actions, device=action.device)
         mark = (mover + 1).to(torch.int8)[:, None]
         board = torch.where(squares == action[:, None], mark, state.board)
         num_stones = state.num_stones + 1
-        # Of the old board: the new stone is counted, not looked at.
+        # The old board is passed, since `_makes_five` counts the new stone itself.
         is_won = self._makes_five(state.board == mark, action)
         is_over = is_won | (num_stones == self.num_actions)
         winner = torch.where(is_won, mover, NOBODY)
@@ -91,11 +91,11 @@ class Gomoku:
         return shown.to(torch.float32).view(-1, 2, self.size, self.size)
 
     def _makes_five(self, stones: Tensor, action: Tensor) -> Tensor:
-        """[B] bool: does a stone on `action` complete a line? Only lines through it can be new."""
+        """Return where a stone on `action` completes a line, [B] bool. Only lines through that square can be new."""
         size = self.size
         row, column = action // size, action % size
         is_five = torch.zeros_like(action, dtype=torch.bool)
-        # 1 to 5: a run is counted up to five stones on either side, more is an overline whatever lies beyond.
+        # Up to five stones are counted on either side. A longer run is an overline, whatever follows.
         distance = torch.arange(1, _LINE + 1, device=action.device)
         for down, right in _STEPS:
             length = torch.ones_like(action)

@@ -1,4 +1,4 @@
-"""States of a game on the host as a batch on the device: what a search needs that begins at such states."""
+"""Conversion of states on the host to a batch on the device, for searches that start from states on the host."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 @runtime_checkable
 class HostStates(Protocol):
-    """A `TensorGame` that can begin where a game on the host is."""
+    """A `TensorGame` that can convert states of the same game on the host."""
 
     def from_host(self, states: Any, device: torch.device | str = "cpu") -> Any:
-        """A batch of B states, as `initial` and `step` make them.
+        """Return a batch of B states in the form that `initial` and `step` return.
 
         Args:
-            states: of the same game with the same options: a list of B objects as the Python class makes them; of a
-                game in C++ or compiled, [B, state bytes] uint8. Finished games and positions of chance are among them.
-            device: where the tensors are to be.
+            states: states of the same game with the same options: for a game in Python a list of B state objects, for a
+                game in C++ or a compiled game [B, state bytes] uint8. They may include finished games and positions
+                where chance is to move.
+            device: device of the tensors.
         """
         ...
 
 
 def check_host_states(game: TensorGame) -> HostStates:
-    """The game, if it can begin where a game on the host is.
+    """Return the game if it can convert states on the host.
 
     Raises:
-        GameError: it cannot.
+        GameError: the game has no `from_host`.
     """
     if isinstance(game, HostStates):
         return game
     raise GameError(
-        f"{type(game).__name__} has no from_host(states, device), which turns states of the game on the host into "
-        "tensors (docs/tensor.md): windrow.Search needs it. windrow.tensor.TensorSearch takes tensors, and does without"
+        f"{type(game).__name__} has no from_host(states, device), which converts states on the host to tensors "
+        "(docs/tensor.md): windrow.Search needs it; windrow.tensor.TensorSearch takes tensors and does not"
     )
 
 
 def to_device(game: HostStates, host_game: CoreGame, states: Sequence[State], device: torch.device | str) -> Any:
-    """The batch that `from_host` makes of states of `host_game`.
+    """Convert states of `host_game` with `from_host`.
 
     Raises:
         GameError: `from_host` failed.
@@ -64,7 +65,7 @@ def to_device(game: HostStates, host_game: CoreGame, states: Sequence[State], de
 
 
 def fields_of(rows: Bytes, layout: Mapping[str, str]) -> dict[str, npt.NDArray[Any]]:
-    """The columns of C++ structs that lie in `rows`, by name; `layout` has NumPy's names of their types, in order."""
+    """Return the fields of the C++ structs in `rows` by name; `layout` has their NumPy types, in order."""
     struct = np.dtype(list(layout.items()))
     assert rows.shape[1] == struct.itemsize, f"states of {rows.shape[1]} bytes are no {struct}"
     table = np.ascontiguousarray(rows).view(struct)[:, 0]
@@ -72,5 +73,5 @@ def fields_of(rows: Bytes, layout: Mapping[str, str]) -> dict[str, npt.NDArray[A
 
 
 def to_tensor(column: npt.NDArray[Any], dtype: torch.dtype, device: torch.device | str) -> Tensor:
-    """A column on the device."""
+    """Copy a column to the device."""
     return torch.from_numpy(np.array(column)).to(device, dtype)

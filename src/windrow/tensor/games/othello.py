@@ -1,6 +1,6 @@
-"""Othello on 8x8: cpp/games/othello.h in torch ops.
+"""Othello on 8x8, cpp/games/othello.h in torch ops.
 
-There is no pass: when the opponent cannot move the same player moves again, and when neither can the game is over.
+There is no pass: if the opponent cannot move, the same player moves again; if neither can move, the game is over.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from windrow.tensor.games.bits import cells, count, shift, signed, single
 from windrow.tensor.games.host_states import Bytes, fields_of, to_tensor
 from windrow.tensor.games.two_player import NOBODY, planes, returns
 
-# Discs that can be enclosed along a row or diagonal: those off the left and right edge.
+# Squares whose discs can be enclosed along a row or diagonal: all but the left and right edge.
 _INNER = 0x7E7E7E7E7E7E7E7E
 _BLACK = 1 << (4 * 8 + 3) | 1 << (3 * 8 + 4)  # d5 e4
 _WHITE = 1 << (3 * 8 + 3) | 1 << (4 * 8 + 4)  # d4 e5
 _FIRST_MOVES = 1 << 19 | 1 << 26 | 1 << 37 | 1 << 44  # d3 c4 f5 e6
 _DIRECTIONS = ((1, True), (8, False), (9, True), (7, True))
-"""Distance in bits, and whether a run must stay off the left and right edge."""
+"""Distance in bits, and whether enclosed discs must not be on the left or right edge."""
 _ON_HOST = {"mine": "<i8", "theirs": "<i8", "moves": "<i8", "to_play": "<i4", "viewer": "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
 class OthelloState:
-    """[B] each. `mine` has the discs of `viewer`, bit = square; `moves` is where the player to move may go."""
+    """A batch of positions, with [B] tensors. Bitboards have one bit per square."""
 
-    mine: Tensor  # int64
-    theirs: Tensor  # int64
-    moves: Tensor  # int64, 0 when the game is over
+    mine: Tensor  # int64: discs of `viewer`
+    theirs: Tensor  # int64: discs of the opponent
+    moves: Tensor  # int64: legal squares; 0 if the game is over
     viewer: Tensor  # int32: the player to move; 0 in a finished game
 
 
 class Othello:
-    """Actions and observation as the game of that name in C++."""
+    """Othello, with the actions and observation of the game in C++."""
 
     name = "othello"
     num_actions = 64
@@ -44,7 +44,7 @@ class Othello:
     observation = (2, 8, 8)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> OthelloState:
-        """The crossed start, Black to move."""
+        """Return the start position, with Black to move."""
 
         def full(bits: int) -> Tensor:
             return torch.full((batch,), signed(bits), dtype=torch.int64, device=device)
@@ -59,7 +59,7 @@ class Othello:
         return OthelloState(mine, theirs, moves, to_tensor(found["viewer"], torch.int32, device))
 
     def step(self, state: OthelloState, action: Tensor) -> OthelloState:
-        """A disc on square `action`."""
+        """Put a disc on square `action`."""
         disc = single(action)
         flips = _find_flips(state.mine, state.theirs, disc)
         mover = state.mine | disc | flips
@@ -80,7 +80,7 @@ class Othello:
         return state.moves == 0
 
     def returns(self, state: OthelloState) -> Tensor:
-        """[B, 2] float32: more discs win."""
+        """[B, 2] float32: the player with more discs wins."""
         lead = count(state.mine) - count(state.theirs)
         leader = torch.where(lead > 0, state.viewer, 1 - state.viewer)
         return returns(torch.where(lead == 0, NOBODY, leader))
@@ -96,7 +96,7 @@ class Othello:
 
 
 def _follow(start: Tensor, enclosable: Tensor, distance: int) -> Tensor:
-    """The discs of `enclosable` that follow `start` without a gap in one direction; at most six fit."""
+    """Return the discs of `enclosable` that follow `start` without a gap in one direction, at most six."""
     reached = shift(start, distance) & enclosable
     reached = reached | (shift(reached, distance) & enclosable)
     pairs = shift(enclosable, distance) & enclosable
@@ -105,7 +105,7 @@ def _follow(start: Tensor, enclosable: Tensor, distance: int) -> Tensor:
 
 
 def _find_moves(mine: Tensor, theirs: Tensor) -> Tensor:
-    """Empty squares that enclose something."""
+    """Return the empty squares where a new disc encloses discs."""
     ends = torch.zeros_like(mine)
     for size, is_inner in _DIRECTIONS:
         enclosable = theirs & _INNER if is_inner else theirs
@@ -115,7 +115,7 @@ def _find_moves(mine: Tensor, theirs: Tensor) -> Tensor:
 
 
 def _find_flips(mine: Tensor, theirs: Tensor, disc: Tensor) -> Tensor:
-    """What a new disc turns over: the discs that follow it, where one of `mine` follows those."""
+    """Return the discs that a new disc turns over: those between it and another disc of `mine`."""
     flips = torch.zeros_like(mine)
     for size, is_inner in _DIRECTIONS:
         enclosable = theirs & _INNER if is_inner else theirs

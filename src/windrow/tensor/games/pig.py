@@ -1,4 +1,4 @@
-"""Roll a die as often as you dare: cpp/games/pig.h in torch ops, and the smallest game with chance there is."""
+"""The dice game Pig, cpp/games/pig.h in torch ops: a minimal game with chance."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ON_HOST = {"score": "(2,)<i2", "turn_total": "<i2", "mover": "i1", "to_play": "
 
 @dataclass(frozen=True, slots=True)
 class PigState:
-    """int32 each. Points beyond the target are not counted, and a finished game has no turn total."""
+    """A batch of positions, with int32 tensors. Scores end at the target, and a finished game has no turn total."""
 
     score: Tensor  # [B, 2] by player
     turn_total: Tensor  # [B]
-    mover: Tensor  # [B] whose turn it is; in a finished game: who won
+    mover: Tensor  # [B] the player whose turn it is; in a finished game: the winner
     to_play: Tensor  # [B] the mover, CHANCE while the die rolls, or TERMINAL
 
 
 class Pig:
-    """Options, actions and observation as the game of that name in C++."""
+    """Pig, with the options, actions and observation of the game in C++."""
 
     name = "pig"
     num_actions = 2
@@ -36,14 +36,14 @@ class Pig:
     observation = (3,)
     num_outcomes = _FACES
     outcome_numbers = tuple(range(1, _FACES + 1))
-    """The faces, as the game in C++ counts them."""
+    """Faces of the die, which are the numbers of the outcomes in the game in C++."""
 
     def __init__(self, *, target: int = 100) -> None:
-        NativeGame("pig", target=target)  # refuses what cannot be
+        NativeGame("pig", target=target)  # raises GameError for invalid options
         self.target = target
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> PigState:
-        """No points, and the first player to roll."""
+        """Return games without points, in which player 0 is to move."""
         zeros = torch.zeros(batch, dtype=torch.int32, device=device)
         return PigState(torch.zeros((batch, 2), dtype=torch.int32, device=device), zeros, zeros.clone(), zeros.clone())
 
@@ -53,7 +53,7 @@ class Pig:
         return PigState(*(to_tensor(found[name], torch.int32, device) for name in _ON_HOST))
 
     def step(self, state: PigState, action: Tensor) -> PigState:
-        """Roll (0), and chance is to move; or hold (1), and the turn total is the player's."""
+        """Roll (0), after which chance is to move, or hold (1), which adds the turn total to the player's score."""
         rolls = action == _ROLL
         seat = torch.arange(2, device=action.device)
         held = state.score + torch.where(seat == state.mover[:, None], state.turn_total[:, None], 0)
@@ -66,11 +66,11 @@ class Pig:
         )
 
     def outcomes(self, state: PigState) -> Tensor:
-        """[B, 6] float32: every face is as likely."""
+        """[B, 6] float32: all faces have the same probability."""
         return torch.full((len(state.mover), _FACES), 1 / _FACES, dtype=torch.float32, device=state.mover.device)
 
     def happen(self, state: PigState, outcome: Tensor) -> PigState:
-        """The die shows a face: a 1 ends the turn and loses its total, another adds to it, and may win."""
+        """Apply the roll: a 1 ends the turn without points; another face is added to the turn total and may win."""
         face = (outcome + 1).to(torch.int32)
         is_lost = face == 1
         turn_total = torch.where(is_lost, 0, state.turn_total + face)
@@ -98,7 +98,7 @@ class Pig:
         return returns(state.mover)
 
     def legal(self, state: PigState) -> Tensor:
-        """[B, 2] bool: a turn begins with a roll."""
+        """[B, 2] bool: a turn begins with a roll, so a player without a turn total cannot hold."""
         action = torch.arange(2, device=state.mover.device)
         return ((action == _ROLL) | (state.turn_total > 0)[:, None]) & (state.to_play >= 0)[:, None]
 
@@ -107,5 +107,5 @@ class Pig:
         part = torch.arange(3, device=state.mover.device)
         seat = torch.where(part == 1, 1 - state.mover[:, None], state.mover[:, None]).to(torch.int64)
         points = torch.where(part == 2, state.turn_total[:, None], state.score.gather(1, seat))
-        # By way of float64 the quotient is rounded correctly whatever division a GPU has.
+        # Computed in float64, since the float32 division of a GPU may not be correctly rounded.
         return (points.to(torch.float64) / self.target).to(torch.float32)

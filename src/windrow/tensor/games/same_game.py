@@ -1,7 +1,7 @@
-"""Are two games the same: one in torch ops, and one in C++ or Python?
+"""The check that a game in torch ops is the same as a game in C++ or Python.
 
-The device searches the first; players, matches and the page go by the second. Where they differ a network learns one
-game and is asked to play another.
+The tensor engine searches the game in torch ops; players, matches and the web page use the other one. If the two
+differ, a network learns one game and has to play another.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from windrow.tensor.games.host_states import HostStates, to_device
 
 
 def check_same_game(game: CoreGame, tensor_game: TensorGame, *, num_games: int = 24, seed: int = 1) -> None:
-    """Play random games with both to the end, and raise `GameError` where they differ.
+    """Play random games to the end with both, and raise `GameError` where they differ.
 
-    Players, legal actions, observations (to the last bit), results and the chances of outcomes must be the same. If the
-    tensor game has `from_host`, the games are played once more, and every second goes on from the states that it makes.
+    Players, legal actions, observations (to the last bit), results and the probabilities of chance outcomes must be the
+    same. If the tensor game has `from_host`, the games are played again, and every second game continues after each
+    move from the state that `from_host` returns.
 
     Args:
-        game: in C++ or Python.
-        tensor_game: in torch ops.
-        num_games: played at once.
-        seed: of the random moves.
+        game: the game in C++ or Python.
+        tensor_game: the game in torch ops.
+        num_games: number of games, which are played at once.
+        seed: random seed of the moves.
+
+    Raises:
+        GameError: the games differ.
     """
     check_game(tensor_game)
     for name in ("num_actions", "num_players", "observation"):
@@ -43,7 +47,7 @@ def check_same_game(game: CoreGame, tensor_game: TensorGame, *, num_games: int =
 
 
 class _LockStep:
-    """Random games of both, move by move."""
+    """Random games, played move by move with both games."""
 
     def __init__(
         self, game: CoreGame, tensor_game: TensorGame, num_games: int, seed: int, *, converts: bool = False
@@ -67,7 +71,7 @@ class _LockStep:
             chosen = self._compare(batch, is_over.tolist())
             if bool(is_over.all()):
                 return
-            # Finished games are stepped too, and outcomes happen where chance is not to move; that is thrown away.
+            # `step` and `happen` are called on all rows; results for rows where they do not apply are discarded.
             actions, outcomes = (torch.tensor(part) for part in zip(*chosen, strict=True))
             stepped = tensor_game.step(batch, actions)
             if self._max_draws:
@@ -75,18 +79,18 @@ class _LockStep:
             batch = choose(is_over, batch, stepped)
 
     def _convert(self, batch: Any) -> Any:
-        """The present states, as `from_host` makes them; `batch` has what they should look like."""
+        """Convert the current states with `from_host`, and check that shapes and types are those of `batch`."""
         found = to_device(self._tensor_game, self._game, self._states, "cpu")
         kinds = [[(tuple(tensor.shape), tensor.dtype) for tensor in tensors_of(made)] for made in (batch, found)]
         if kinds[0] != kinds[1]:
             name = type(self._tensor_game).__name__
             raise GameError(
-                f"{name}.from_host must give tensors as `initial` and `step` do, {kinds[0]}, not {kinds[1]}"
+                f"{name}.from_host must return tensors as `initial` and `step` do, {kinds[0]}, not {kinds[1]}"
             )
         return found
 
     def _compare(self, batch: Any, is_over: Sequence[bool]) -> list[tuple[int, int]]:
-        """Compare all positions and play a move in each: (action, outcome) by game, outcome -1 where a player moves."""
+        """Compare all positions, play a move in each, and return (action, outcome) of each game; no outcome is -1."""
         tensor_game, game = self._tensor_game, self._game
         players, legal, returns = (
             part.numpy() for part in (tensor_game.to_play(batch), tensor_game.legal(batch), tensor_game.returns(batch))
@@ -108,7 +112,7 @@ class _LockStep:
                 known = {number: float(np.float32(share)) for number, share in game.chance_outcomes(state)}
                 assert shares is not None
                 found = {self._numbers[i]: float(shares[row, i]) for i in np.flatnonzero(shares[row])}
-                self._expect(row, "chances of outcomes", known, found)
+                self._expect(row, "probabilities of outcomes", known, found)
                 self._num_draws[row] += 1
                 if self._num_draws[row] > self._max_draws:
                     self._fail(
@@ -129,7 +133,7 @@ class _LockStep:
         for name, part in parts.items():
             here = np.ascontiguousarray(part, np.float32)
             there = np.ascontiguousarray(found[name][row].numpy()).reshape(here.shape)
-            different = np.argwhere(here.view(np.uint32) != there.view(np.uint32))  # -0 and 0 are equal, and two bits
+            different = np.argwhere(here.view(np.uint32) != there.view(np.uint32))  # compares bits, since -0.0 == 0.0
             if len(different):
                 place = tuple(int(i) for i in different[0])
                 self._differ(row, f"observation {name}{list(place)}", float(here[place]), float(there[place]))
@@ -144,17 +148,17 @@ class _LockStep:
     def _fail(self, row: int, text: str) -> None:
         moves = " ".join(map(str, self._moves[row])) or "none"
         is_converted = self._is_converted is not None and bool(self._is_converted[row])
-        which = "what from_host makes of it" if is_converted else "its version in torch ops"
+        which = "the state from from_host" if is_converted else "its version in torch ops"
         raise GameError(f"the game and {which} differ after the moves {moves}: {text}")
 
 
 def _by_name(observation: Any) -> dict[str, Any]:
-    """Named parts; one alone has the name ""."""
+    """Return the parts of an observation by name; an observation without named parts has the name ""."""
     return dict(cast("Mapping[str, Any]", observation)) if isinstance(observation, Mapping) else {"": observation}
 
 
 def _plain(value: Any) -> Any:
-    """Shapes as tuples, whatever they were."""
+    """Return an integer, or shapes converted to tuples."""
     if isinstance(value, int):
         return value
     shapes = {name: tuple(shape) for name, shape in _by_name(value).items()}

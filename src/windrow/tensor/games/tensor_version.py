@@ -1,4 +1,4 @@
-"""A game in C++ or Python and the same game in torch ops: which one, and is it the same?"""
+"""The version in torch ops of a game in C++ or Python."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from windrow.tensor.games.same_game import check_same_game
 
 
 def tensor_version(game: CoreGame, own: Any = None) -> TensorGame:
-    """The same game in torch ops.
+    """Return the version of a game in torch ops.
 
     Args:
-        game: in C++ or Python.
-        own: the rules in torch ops, where they are not built in: a `TensorGame`; its class, called with the options of
-            `game`; or the class by its place, such as `nim.py:NimTensors`. Random games of both are compared.
+        game: the game in C++ or Python.
+        own: your version in torch ops, if it is not built in: a `TensorGame`; its class, which is called with the
+            options of `game`; or the place of the class, such as `nim.py:NimTensors`. Random games of both versions are
+            compared.
 
     Raises:
-        GameError: there are no rules in torch ops, they cannot be made, or they are of another game.
+        GameError: there is no version in torch ops, it cannot be made, or it differs from the game.
     """
     if own is None:
         if game.name not in GAMES:
             raise GameError(
                 f"the tensor engine has no {game.name} in torch ops: write a class with the functions of a "
-                "windrow.tensor.TensorGame (docs/tensor.md), and name it: --set search.engine.game=nim.py:NimTensors, "
-                f"or engine=Tensor(game=...). Built in are {', '.join(sorted(GAMES))}"
+                "windrow.tensor.TensorGame (docs/tensor.md), and set it with --set "
+                "search.engine.game=nim.py:NimTensors or engine=Tensor(game=...). Built in are "
+                f"{', '.join(sorted(GAMES))}"
             )
         return make_game(game.name, **game.options)
     if isinstance(own, str):

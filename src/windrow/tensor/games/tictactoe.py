@@ -1,4 +1,4 @@
-"""Three in a row on 3x3: cpp/games/tictactoe.h in torch ops."""
+"""Tic-tac-toe, cpp/games/tictactoe.h in torch ops."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ON_HOST = {"mine": "<u4", "occupied": "<u4", "to_play": "<i4", "winner": "<i4"}
 
 @dataclass(frozen=True, slots=True)
 class TicTacToeState:
-    """[B] each. `mine` has the marks of the player to move, bit = square; `occupied` those of both."""
+    """A batch of positions, with [B] tensors. Bitboards have one bit per square."""
 
-    mine: Tensor
-    occupied: Tensor
+    mine: Tensor  # int64: marks of the player to move
+    occupied: Tensor  # int64: marks of both players
     to_play: Tensor  # int32: 0, 1 or TERMINAL
     winner: Tensor  # int32: 0, 1 or NOBODY
 
 
 class TicTacToe:
-    """Actions and observation as the game of that name in C++."""
+    """Tic-tac-toe, with the actions and observation of the game in C++."""
 
     name = "tictactoe"
     num_actions = 9
@@ -40,7 +40,7 @@ class TicTacToe:
     observation = (2, 3, 3)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> TicTacToeState:
-        """Empty boards."""
+        """Return empty boards."""
         board = torch.zeros(batch, dtype=torch.int64, device=device)
         player = torch.zeros(batch, dtype=torch.int32, device=device)
         return TicTacToeState(board, board.clone(), player, torch.full_like(player, NOBODY))
@@ -53,7 +53,7 @@ class TicTacToe:
         return TicTacToeState(*boards, *players)
 
     def step(self, state: TicTacToeState, action: Tensor) -> TicTacToeState:
-        """A mark on square `action`."""
+        """Put a mark on square `action`."""
         mark = single(action)
         mover = state.mine | mark
         occupied = state.occupied | mark

@@ -1,6 +1,6 @@
-"""What all games between two players share.
+"""Functions that all two-player games share.
 
-Written so that every output is one expression over its own shape: a compiler then makes one kernel of it.
+Every output is one expression over its own shape, so that the compiler makes one kernel of it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ NOBODY = -1
 
 
 def returns(winner: Tensor) -> Tensor:
-    """[B, 2] float32 from [B] the winner."""
+    """Return the results [B, 2] float32 for the winners [B]."""
     player = torch.arange(2, device=winner.device)
     against = torch.where(winner[:, None] == NOBODY, 0.0, -1.0)
     return torch.where(winner[:, None] == player, 1.0, against).to(torch.float32)
 
 
 def planes(mine: Tensor, theirs: Tensor, bit: Tensor) -> Tensor:
-    """[B, 2, cells] float32: which of the bits named by `bit` [cells] each word has; mine first."""
+    """Return two bitboards as planes [B, 2, cells] float32, `mine` first; `bit` [cells] are the numbers of the bits."""
     plane = torch.arange(2, device=mine.device)
     word = torch.where(plane == 0, mine[:, None], theirs[:, None])
     return ((word[:, :, None] >> bit) & 1).to(torch.float32)

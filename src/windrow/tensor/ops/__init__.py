@@ -1,14 +1,15 @@
-"""The work on the trees, twice: `..._torch.py` in plain torch ops, beside it `..._triton.py` as Triton kernels.
+"""The operations on trees in two versions: `..._torch.py` in plain torch ops, and `..._triton.py` as Triton kernels.
 
-Functions of a pair have the same names and signatures, and give the same bits. The plain ones run anywhere; their loops
-end when every tree is done, which asks the device, so on a GPU they are slow.
+The functions of a pair have the same names and signatures, and their results are equal bit by bit. The plain versions
+run on any device. Their loops wait for the device in every step, so they are slow on a GPU.
 
-    one_leaf    one simulation of every tree: the fast path of K = 1, and the evaluation of new roots
-    rounds      K simulations of every tree at a time, which do not know of each other's results
-    gumbel      a root that spends its simulations by sequential halving
+    one_leaf    one simulation of every tree: the fast path for K = 1, and the evaluation of new roots
+    rounds      K simulations of every tree at a time, selected without each other's results
+    gumbel      the Gumbel root, which divides its simulations by sequential halving
     noise       Dirichlet noise at the roots
-    outcomes    which outcome of chance comes
-    numerics    exp, log, softmax and random numbers, as the law defines them
+    outcomes    draws of chance outcomes
+    numerics    exp, log, softmax and random numbers, with the same bits as `windrow.numerics`
+    tower       a residual network in one kernel; its two versions agree only up to rounding
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class Kernels(NamedTuple):
 
 
 def load_kernels(name: str) -> Kernels:
-    """The plain torch ops or Triton's kernels. Triton is imported when it is used, not before."""
+    """Return the modules of one version, "torch" or "triton". Triton is imported only here."""
     try:
         return Kernels(*(import_module(f"windrow.tensor.ops.{part}_{name}") for part in Kernels._fields))
     except ModuleNotFoundError as error:
         if error.name != "triton":
             raise
         raise MissingExtraError(
-            'the kernels of the tensor engine need Triton, which comes with PyTorch for CUDA; kernels="torch" runs '
-            "without it, slowly"
+            'kernels="triton" needs Triton, which comes with PyTorch for CUDA; kernels="torch" runs without it, but '
+            "is slow"
         ) from error

@@ -1,7 +1,7 @@
-"""A root that spends its simulations by sequential halving: `windrow.gumbel` for B trees in plain torch ops.
+"""The Gumbel root, which divides its simulations by sequential halving: `windrow.gumbel` for B trees in torch ops.
 
-All in float64, operations in the order written; sums go over the actions one by one, since their rounding is part of
-the law.
+All operations are in float64 and in the order written. Sums add the actions one by one, so that they are rounded as in
+`windrow.gumbel`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from windrow.tensor.tree.gumbel_roots import GumbelRoots
 from windrow.tensor.tree.pools import Pools
 
 GUMBEL = 3
-"""The purpose of its random numbers; see `windrow.numerics.Purpose`."""
+"""Purpose of the random numbers; see `windrow.numerics.Purpose`."""
 LOG_OF_NOTHING = -64.0
 
 
 def draw_noise(roots: GumbelRoots, *, seed: int, num_searches: int) -> None:
-    """The noise of one search: Gumbel draws times the scale."""
+    """Draw the noise of one search: Gumbel draws times the scale."""
     shape = roots.noise.shape
     tree = torch.arange(shape[0], device=roots.noise.device)[:, None].expand(shape)
     lane = GUMBEL + 256 * torch.arange(shape[1], device=roots.noise.device).expand(shape)
@@ -28,19 +28,19 @@ def draw_noise(roots: GumbelRoots, *, seed: int, num_searches: int) -> None:
 
 
 def choose(pools: Pools, roots: GumbelRoots) -> None:
-    """Write where the next simulation of every tree goes first, and count it."""
+    """Write the first action of every tree's next simulation, and count the simulation."""
     visits, legal = pools.visits[:, 0, : pools.num_actions], pools.root_priors >= 0
     considered = legal.sum(1).clamp_max(roots.most_considered)
     level = roots.levels[considered, roots.num_started.to(torch.int64)]
     may_take = legal & (visits - roots.before == level[:, None])
     roots.root_action.copy_(_best(roots.noise + _scores(pools, roots), may_take, legal))
     roots.num_started += 1
-    # The last simulation is followed by a choice that nobody needs.
+    # After the last simulation one more action is chosen, which is not used.
     roots.num_started.clamp_max_(roots.levels.shape[1] - 1)
 
 
 def conclude(pools: Pools, roots: GumbelRoots) -> None:
-    """Write the action to play (of those visited most in this search, the one of highest score), and the policy."""
+    """Write the best action, which has the highest score among the most visited in this search, and the policy."""
     visits, legal = pools.visits[:, 0, : pools.num_actions], pools.root_priors >= 0
     gained = torch.where(legal, visits - roots.before, -1)
     scores = _scores(pools, roots)
@@ -53,13 +53,13 @@ def conclude(pools: Pools, roots: GumbelRoots) -> None:
 
 
 def _best(scores: Tensor, may_take: Tensor, legal: Tensor) -> Tensor:
-    """[B] the best of the actions that may be taken; of all legal ones if there is none."""
+    """Return the best action [B] of those in `may_take`, or of all legal actions where there are none."""
     may_take = torch.where(may_take.any(1, keepdim=True), may_take, legal)
     return torch.where(may_take, scores, -torch.inf).argmax(1)
 
 
 def _scores(pools: Pools, roots: GumbelRoots) -> Tensor:
-    """[B, A] without the noise: ln P + sigma(Q), with the root's own mixed value for actions never tried."""
+    """Return the scores [B, A] without noise: ln P + sigma(Q). Untried actions have the root's mixed value as Q."""
     num_actions = pools.num_actions
     visits, prior = pools.visits[:, 0, :num_actions], pools.root_priors.to(torch.float64)
     is_tried = visits > 0

@@ -1,6 +1,6 @@
-"""The Gumbel root as Triton kernels: the functions of `gumbel_torch.py`, the same signatures, the same bits."""
+"""The Gumbel root as Triton kernels: the functions of `gumbel_torch.py`, with equal signatures and results."""
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOCK = 128
 
 @triton.jit
 def _sum_in_order(x, a, A: tl.constexpr, BLOCK: tl.constexpr):
-    """The sum over the actions one by one, as the law rounds it. Lanes cannot be indexed, so each is picked out."""
+    """Sum over the actions one by one, for equal rounding. Lanes cannot be indexed, so each is selected by a mask."""
     total = tl.zeros([BLOCK], tl.float64)
     for i in range(A):
         total += tl.sum(tl.where(a[None, :] == i, x, 0.0), axis=1)
@@ -102,7 +102,7 @@ def _noise_kernel(
 
 
 _CONSTANTS: dict[tuple[float, float, float, torch.device], torch.Tensor] = {}
-"""(offset, value scale, noise scale) on each device: numbers passed to a kernel directly would become float32."""
+"""(offset, value scale, noise scale) by value and device. Numbers passed to a kernel directly would become float32."""
 
 
 def _constants(roots: GumbelRoots) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The noise at the roots in plain torch ops: Dirichlet draws of the law, mixed into the priors."""
+"""Noise at the roots in plain torch ops: Dirichlet draws, with the same bits in every engine, mixed into the priors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windrow.tensor.ops.numerics_torch import exp64, log64, sum_in_order, unifor
 from windrow.tensor.tree.pools import Pools
 
 ROOT_NOISE = 0
-"""The purpose of its random numbers; see `windrow.numerics.Purpose`."""
+"""Purpose of the random numbers; see `windrow.numerics.Purpose`."""
 
 
 def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noise: Tensor) -> None:
@@ -33,7 +33,7 @@ def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noi
     logs = torch.full_like(shift, -torch.inf)
     waiting = legal.clone()
     while bool(waiting.any()):
-        # Marsaglia's polar method, then Marsaglia and Tsang's test; a draw that fails either begins anew.
+        # Marsaglia's polar method, then Marsaglia and Tsang's test; a draw that fails either is repeated.
         x, y = 2.0 * draw(index) - 1.0, 2.0 * draw(index + 1) - 1.0
         s = x * x + y * y
         inside = s < 1.0
@@ -52,7 +52,7 @@ def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noi
     largest = torch.where(legal, logs, -torch.inf).amax(1, keepdim=True)
     powers = exp64(torch.where(legal, logs - largest, -1000.0))
     total = sum_in_order(powers)
-    # A finished game has no legal action and no noise.
+    # A finished game has no legal actions and no noise.
     total = torch.where(total > 0.0, total, 1.0)
     noise.copy_(powers / total[:, None])
 

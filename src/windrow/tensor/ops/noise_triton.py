@@ -1,6 +1,6 @@
-"""The noise at the roots as Triton kernels: the functions of `noise_torch.py`, the same signatures, the same bits."""
+"""Noise at the roots as Triton kernels: the functions of `noise_torch.py`, with equal signatures and results."""
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _log_gamma_kernel(
     legal, logs, constants, key0, key1, num_searches, count, A: tl.constexpr, PURPOSE: tl.constexpr,
     IS_SMALL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Logarithms of Gamma(alpha) draws, one stream per tree and action."""
+    """Write logarithms of Gamma(alpha) draws, with one random stream per tree and action."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     waiting = (tl.load(legal + at, mask=at < count, other=0) != 0) & (at < count)
     tree = at // A
@@ -65,7 +65,7 @@ def _log_gamma_kernel(
 
 @triton.jit
 def _dirichlet_kernel(legal, logs, noise, num_trees, A: tl.constexpr, BLOCK: tl.constexpr):
-    """From logarithms of draws to shares; one lane per tree, since the order of the sum is part of the law."""
+    """Normalize the draws. Each tree has one lane, since the order of the sum must be the same in every engine."""
     tree = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
     largest = tl.full([BLOCK], float("-inf"), tl.float64)
@@ -84,7 +84,7 @@ def _dirichlet_kernel(legal, logs, noise, num_trees, A: tl.constexpr, BLOCK: tl.
 
 
 _CONSTANTS: dict[tuple[float, torch.device], Tensor] = {}
-"""(alpha, d, c, ln d) on each device: numbers passed to a kernel directly would become float32."""
+"""(alpha, d, c, ln d) by alpha and device. Numbers passed to a kernel directly would become float32."""
 
 
 def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noise: Tensor) -> None:

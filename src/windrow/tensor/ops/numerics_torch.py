@@ -1,7 +1,8 @@
-"""exp, log, softmax and random numbers of the law in torch ops: the twin of `windrow.numerics` for whole batches.
+"""exp, log, softmax and random numbers in torch ops, with the same bits as `windrow.numerics`, for whole batches.
 
-One op after the other, as written: eager PyTorch fuses nothing, so every rounding is IEEE's; a constant is rounded to
-the type of the tensor it meets. Not to be compiled, where a multiplication and an addition may become one operation.
+The ops run one by one, as written. Eager PyTorch fuses none of them, so every rounding is that of IEEE 754, and a
+constant is rounded to the type of the tensor. Do not compile these functions, since a compiler may fuse a
+multiplication and an addition.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MASK32 = 0xFFFFFFFF
 
 
 def exp32(x: Tensor) -> Tensor:
-    """e^x in float32, for x in [-32, 0]."""
+    """Return e^x in float32, for x in [-32, 0]."""
     n = torch.round(x * LOG2_E)
     r = (x - n * LN2_HIGH) - n * LN2_LOW
     total = torch.full_like(r, _TAYLOR[0])
@@ -29,10 +30,10 @@ def exp32(x: Tensor) -> Tensor:
 
 
 def softmax(logits: Tensor, legal: Tensor) -> Tensor:
-    """[B, A] float32: the law's softmax over the legal logits of each row; 0 elsewhere."""
+    """Return the softmax over the legal logits of each row, [B, A] float32; 0 for illegal actions."""
     logits = torch.where(legal, logits.to(torch.float32), -torch.inf)
     largest = logits.amax(1, keepdim=True)
-    # A row without legal actions is a finished game's: no matter what, but no NaN.
+    # A row without legal actions belongs to a finished game. Its result is not used, but must not be NaN.
     shifted = torch.where(legal, logits - largest, EXP_FLOOR)
     powers = exp32(torch.clamp_min(shifted, EXP_FLOOR))
     weights = torch.round(powers.to(torch.float64) * WEIGHT_SCALE)
@@ -42,7 +43,7 @@ def softmax(logits: Tensor, legal: Tensor) -> Tensor:
 
 
 def sum_in_order(terms: Tensor) -> Tensor:
-    """[B] of [B, A]: the sum over the actions one by one, since its rounding is part of the law."""
+    """Sum `terms` [B, A] over the actions one by one, since every engine rounds the sum in this order; return [B]."""
     total = torch.zeros_like(terms[:, 0])
     for action in range(terms.shape[1]):
         total = total + terms[:, action]
@@ -50,7 +51,7 @@ def sum_in_order(terms: Tensor) -> Tensor:
 
 
 def log64(x: Tensor) -> Tensor:
-    """Ln x in float64, for x > 0 and not subnormal."""
+    """Return ln x in float64, for x > 0 and not subnormal."""
     bits = x.view(torch.int64)
     exponent = ((bits >> 52) & 0x7FF) - 1022
     mantissa = ((bits & 0xFFFFFFFFFFFFF) | (1022 << 52)).view(torch.float64)  # in [0.5, 1)
@@ -65,14 +66,14 @@ def log64(x: Tensor) -> Tensor:
 
 
 def exp64(x: Tensor) -> Tensor:
-    """e^x in float64, for x <= 0."""
+    """Return e^x in float64, for x <= 0."""
     is_zero = x < -700.0
     x = torch.where(is_zero, 0.0, x)
     n = torch.round(x * 1.44269504088896341)
     r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770e-10
     total = torch.ones_like(r)
     for k in range(14, 0, -1):
-        # By a tensor: on a GPU, division by a number is multiplication by its inverse.
+        # The divisor is a tensor, because on a GPU division by a number is multiplication by its inverse.
         total = total * r / torch.full_like(r, k) + 1.0
     power = total * ((n.to(torch.int64) + 1023) << 52).view(torch.float64)
     return torch.where(is_zero, 0.0, power)
@@ -81,11 +82,11 @@ def exp64(x: Tensor) -> Tensor:
 def uniform(
     seed: int | tuple[Tensor, Tensor], tree: Tensor, num_searches: int | Tensor, purpose_lane: Tensor, index: Tensor
 ) -> Tensor:
-    """Number `index` of many streams: float64 in (0, 1). All tensors int64 and of one shape.
+    """Return number `index` of many random streams, float64 in (0, 1). All tensors are int64 and of one shape.
 
-    `purpose_lane` is the purpose of a stream plus 256 times its lane; `num_searches` is how many searches the tree has
-    had before. That and `seed` may be on the device: the seed in two halves, the lower first, all three tensors without
-    dimensions. May be compiled: the only sum of products, in the last line, is exact.
+    `purpose_lane` is the purpose of a stream plus 256 times its lane; `num_searches` is the number of earlier searches
+    of the tree. `num_searches` and `seed` may be on the device, as tensors without dimensions; the seed is then two
+    halves, the lower first. This function may be compiled: its only sum of products, in the last line, is exact.
     """
     counter = [index, purpose_lane, torch.zeros_like(index) + num_searches, tree]
     key0, key1 = (seed & _MASK32, (seed >> 32) & _MASK32) if isinstance(seed, int) else seed

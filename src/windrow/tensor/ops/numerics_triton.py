@@ -1,6 +1,6 @@
-"""exp, log and random numbers of the law for Triton: the functions of `numerics_torch.py`, called by other kernels."""
+"""exp, log and random numbers for Triton: the functions of `numerics_torch.py`, called by other kernels."""
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def exp64(x):
 
 @triton.jit
 def uniform(key0, key1, tree, num_searches, lane, index):
-    """`windrow.tensor.ops.numerics_torch.uniform`; all int64."""
+    """`windrow.tensor.ops.numerics_torch.uniform`; all inputs are int64."""
     MASK: tl.constexpr = 0xFFFFFFFF
     c0 = index
     c1 = lane

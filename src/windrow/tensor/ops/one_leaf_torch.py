@@ -1,8 +1,9 @@
-"""The fast path of K = 1 in plain torch ops: one simulation of every tree, what `one_leaf_triton.py` is one kernel for.
+"""The fast path for K = 1 in plain torch ops: one simulation of every tree. `one_leaf_triton.py` is the same in Triton.
 
-`rounds_torch.py` does the same for K leaves and would do for K = 1. It counts what is in flight, though, which a single
-leaf has no use for: nobody selects while it waits. On a GPU those counts cost reads and writes in every step of a walk,
-and a completed simulation and the next selection could not share a kernel. New roots are evaluated here at every K.
+`rounds_torch.py` does the same for K leaves, and would also work for K = 1. But it counts visits in flight, which a
+single leaf does not need, because nothing is selected while the leaf waits. On a GPU these counts would cost reads and
+writes in every step of a walk, and completing a simulation and selecting the next could not share a kernel. New roots
+are evaluated here for every K.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from windrow.tensor.tree.pools import NO_CHILD, Pools
 from windrow.tensor.tree.under_way import Answer, InFlightCounts, UnderWay
 
 LARGEST_VALUE = 1.0
-"""How far from 0 an evaluator's value may be."""
+"""Maximum absolute value that an evaluator may return."""
 
 
 def select(
@@ -28,18 +29,18 @@ def select(
     """Walk every tree from its root to a leaf.
 
     Writes the simulation under way: `path` and `depth`, `leaf` (a free slot if `is_new`), `parent` and `action` above
-    it, and `slot`, where the leaf's facts go: the last one, which is nobody's, unless it is new. Trees whose game is
-    over, or that have no slot left, stay at depth 0.
+    it, and `slot`, which the leaf's data is written to: the dummy slot, unless the leaf is new. Trees whose game is
+    over, or that have no free slot, stay at depth 0.
 
-    With chance, the parent of a new leaf may be a node of chance, and its action an outcome; what is made there may be
-    of chance again, which is the game's to say (`leaves.py`). A tree at whose root chance is to move stays at depth 0.
+    With chance, the parent of a new leaf may be a chance node, and its action an outcome. Chance may also be to move at
+    the new leaf, which only the game knows (`leaves.py`). A tree with chance to move at its root stays at depth 0.
 
     Args:
         pools: the trees.
-        rules: how to choose.
-        under_way: where to write, one row per tree.
-        root_action: [B] int32, the first step of every walk if the root does not choose by PUCT.
-        chance: what the draws need, in a game of chance.
+        rules: parameters of the selection formula.
+        under_way: rows to write, one per tree.
+        root_action: [B] int32, the first action of every walk, if the root does not choose by PUCT.
+        chance: the state of the chance draws, in a game with chance.
     """
     last = pools.num_slots - 1
     tree = torch.arange(pools.num_trees, device=pools.visits.device)
@@ -82,7 +83,7 @@ def select(
 def best_action(
     pools: Pools, rules: Rules, tree: Tensor, node: Tensor, in_flight: InFlightCounts | None = None
 ) -> Tensor:
-    """[B] int64: the law's choice at one node of each tree, with what is in flight where K > 1."""
+    """Return the action [B] int64 that PUCT selects at one node of each tree; `in_flight` is given for K > 1."""
     edges = (tree, node, slice(None, pools.num_actions))
     visits, prior, own = pools.visits[edges], pools.prior[edges], pools.node_visits[tree, node]
     if rules.is_parent:
@@ -114,12 +115,12 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
     slot, is_over = rows.slot.to(torch.int64), answer.to_play == TERMINAL
     values = answer.values.to(torch.float32)
     is_bad = ~((values.abs() <= LARGEST_VALUE) & (torch.isfinite(answer.logits) | ~answer.legal).all(1))
-    # What is no number would spread; the search goes on without it, and the result says so.
+    # NaN would spread through the tree. It is replaced, and the result reports it.
     values = torch.where(is_bad, 0.0, values)
     logits = torch.where(is_bad[:, None], 0.0, answer.logits.to(torch.float32))
     for_first = torch.where(is_over, answer.result, torch.where(answer.to_play == 0, values, -values))
 
-    # The rows that nobody wants go to the last slot.
+    # Rows without a new leaf are written to the dummy slot.
     prior = torch.where(answer.legal, softmax(logits, answer.legal), -1.0)
     pools.prior[tree, slot] = -1.0
     pools.prior[tree, slot, : pools.num_actions] = prior
@@ -152,7 +153,7 @@ def complete(pools: Pools, answer: Answer, under_way: UnderWay) -> None:
 def back_up(
     pools: Pools, under_way: UnderWay, tree: Tensor, row: Tensor, in_flight: InFlightCounts | None = None
 ) -> None:
-    """Add the values of the leaves in rows `row` [B] to their paths, one of each tree; what is in flight there ends."""
+    """Add the values of the leaves in rows `row` [B], one per tree, to their paths, and clear their marks in flight."""
     value, depth = pools.value[tree, under_way.leaf[row].to(torch.int64)], under_way.depth[row]
     for step in range(int(depth.max())):
         is_on = step < depth
@@ -172,6 +173,6 @@ def back_up(
 def complete_and_select(
     pools: Pools, answer: Answer, rules: Rules, under_way: UnderWay, chance: Chance | None = None
 ) -> None:
-    """One after the other: the end of one simulation and the beginning of the next."""
+    """Complete one simulation and select the next."""
     complete(pools, answer, under_way)
     select(pools, rules, under_way, chance=chance)

@@ -1,18 +1,18 @@
-"""The fast path of K = 1 as a Triton kernel: the functions of `one_leaf_torch.py`, the same signatures, the same bits.
+"""The fast path for K = 1 as a Triton kernel: the functions of `one_leaf_torch.py`, with equal signatures and results.
 
-One launch completes a simulation of every tree and selects the next: no counts of what is in flight are read or
-written, and no walk waits for another, as in `rounds_triton.py`. That is why K = 1 has kernels of its own.
+One launch completes a simulation of every tree and selects the next. K = 1 has its own kernels because, unlike those in
+`rounds_triton.py`, they need no counts of visits in flight, and no walk waits for another.
 
-A program walks BLOCK trees at a time, with the EDGES edges of a node (its A actions, or outcomes of chance if there are
-more of those) side by side in LANES lanes; in games without chance nothing of chance is compiled. Nothing is fused
-behind the law's back: kernels are compiled without fused multiply-add, float32 roots and quotients are the correctly
-rounded ones, float64 has no others.
+A program walks BLOCK trees at a time, with the EDGES edges of a node (actions or chance outcomes) side by side in LANES
+lanes. In games without chance, no code for chance is compiled. Results equal those of the other engines bit by bit:
+kernels are compiled without fused multiply-add, and float32 roots and quotients are correctly rounded, as float64's
+always are.
 
-The path that `select` wrote lets `complete` back up all its edges at once, many lanes long, instead of climbing from
-parent to parent: one wait for memory rather than one per level.
+`select` writes the path, so that `complete` can back up all its edges at once in many lanes, instead of climbing from
+parent to parent: it waits for memory once, not once per level.
 """
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _TERMINAL = tl.constexpr(TERMINAL)
 _NO_CHILD = tl.constexpr(NO_CHILD)
 WARP = 32
 LEVELS = 16
-"""Edges of a path that are backed up at once; few paths are longer."""
+"""Number of edges of a path that are backed up at once; few paths are longer."""
 
 
-# --- What kernels share ---------------------------------------------------------------------------------------------
+# --- Shared functions -----------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -48,9 +48,9 @@ def _is_finite(x):
 
 @triton.jit
 def judge(x, can, said):
-    """(priors, the value, is it bad): the law's softmax over the legal logits, if everything is as it should be.
+    """Return (priors, value, whether the evaluator's answer is bad). A bad answer is replaced by zeros.
 
-    The weights of the softmax are integers, so their sum is exact in any order.
+    The priors are the softmax over the legal logits. Its weights are integers, so their sum is exact in any order.
     """
     is_odd = tl.max((can & ~_is_finite(x)).to(tl.int32), axis=1) > 0
     is_bad = is_odd | ~(tl.abs(said) <= 1.0)
@@ -67,7 +67,7 @@ def judge(x, can, said):
 
 @triton.jit
 def _better(score_a, action_a, child_a, score_b, action_b, child_b):
-    """The edge of higher score, the lower action of equals."""
+    """Return the edge with the higher score; ties go to the lower action."""
     is_a = (score_a > score_b) | ((score_a == score_b) & (action_a < action_b))
     return tl.where(is_a, score_a, score_b), tl.where(is_a, action_a, action_b), tl.where(is_a, child_a, child_b)
 
@@ -129,7 +129,7 @@ def _select(
             is_drawn = a[None, :] == pick_outcome(p, chance_key, tree, num_draws, simulation)[:, None]
             score = tl.where(of_chance[:, None], tl.where(is_drawn, float("inf"), float("-inf")), score)
             num_draws += of_chance.to(tl.int32)
-        # One walk through the lanes for all three: it is their waiting for each other that takes time.
+        # One reduction for all three values, since the synchronization of the lanes takes the time.
         _, best, next_node = tl.reduce((score, tl.zeros_like(n) + a[None, :], below), 1, _better)
         tl.store(path + base + depth, (node * STRIDE + best) * 2 + player, mask=decides)
         parent = tl.where(live, node, parent)
@@ -165,7 +165,7 @@ def _complete(
     given = tree.to(tl.int64)[:, None] * A + a[None, :]
     step = tl.arange(0, LEVELS)
 
-    # Everything that needs no other answer first, then what needs one: two waits for memory in all.
+    # First all loads that depend on no other, then those that do: two waits for memory in all.
     is_new = (tl.load(is_new_of + tree, mask=is_tree, other=0) != 0) & is_tree
     depth = tl.load(depth_of + tree, mask=is_tree, other=0)
     leaf = tl.load(leaf_of + tree, mask=is_tree, other=0)
@@ -216,7 +216,7 @@ def _complete(
     tl.store(next_free + tree, slot + 1, mask=is_new)
     tl.store(is_bad_of + tree, tl.full([BLOCK], 1, tl.int1), mask=is_new & is_bad & ~is_over)
 
-    # What lies deeper than LEVELS. All edges of a path are different, so they are raised side by side.
+    # Edges deeper than LEVELS. All edges of a path are different, so they are updated in parallel.
     first = LEVELS
     deepest = tl.max(depth, axis=0)
     while first < deepest:
@@ -257,7 +257,7 @@ def _simulation_kernel(
         tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         free = tl.load(next_free + tree, mask=tree < num_trees, other=0)
     if COMPLETES and SELECTS:
-        tl.debug_barrier()  # what some lanes wrote, others of the same program read now
+        tl.debug_barrier()  # lanes read what other lanes of the same program have written
     if SELECTS:
         _select(
             free, visits, value_sum, prior, child, to_play, node_sum, node_visits, path, depth_of, leaf_of, parent_of,
@@ -285,18 +285,18 @@ def complete(pools: Pools, answer: Answer, under_way: UnderWay) -> None:
 def complete_and_select(
     pools: Pools, answer: Answer, rules: Rules, under_way: UnderWay, chance: Chance | None = None
 ) -> None:
-    """See `one_leaf_torch.complete_and_select`: one launch."""
+    """See `one_leaf_torch.complete_and_select`; one kernel launch."""
     _launch(pools, under_way, answer, rules, chance=chance)
 
 
 def shape_of(num_edges: int) -> tuple[int, int, int]:
-    """(BLOCK, LANES, warps): one warp for as long as a lane has at most four edges."""
+    """Return (BLOCK, LANES, warps): one warp as long as a lane has at most four edges."""
     lanes = max(triton.next_power_of_2(num_edges), 8)
     return max(WARP // lanes, 1), lanes, min(max(lanes // (4 * WARP), 1), 16)
 
 
 def chance_arguments(under_way: UnderWay, chance: Chance | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What kernels are given of chance; in games without they are never read."""
+    """Return the arguments of kernels for chance draws; in games without chance they are never read."""
     if chance is None:
         return under_way.is_new, under_way.is_new, under_way.is_new, under_way.is_new
     return chance.key, chance.num_started, chance.simulation, chance.num_draws

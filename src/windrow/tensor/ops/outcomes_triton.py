@@ -1,6 +1,6 @@
-"""Which outcome of chance comes, for Triton: `draw` and `pick` of `outcomes_torch.py` in one function."""
+"""Draws of chance outcomes for Triton: `draw` and `pick` of `outcomes_torch.py` in one function."""
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _OUTCOME = tl.constexpr(OUTCOME)
 
 @triton.jit
 def pick_outcome(share, key, tree, num_draws, simulation):
-    """[BLOCK] int32 from `share` [BLOCK, LANES] float32, below zero in lanes without an outcome; `key` is a pointer."""
+    """Return outcomes [BLOCK] int32 for probabilities `share` [BLOCK, LANES] float32; `key` is a pointer.
+
+    Lanes without an outcome have negative probabilities.
+    """
     zero = tl.zeros_like(tree.to(tl.int64))
     lane = num_draws.to(tl.int64) * 256 + _OUTCOME
     key0 = zero + tl.load(key)

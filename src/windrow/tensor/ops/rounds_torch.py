@@ -1,9 +1,9 @@
-"""K leaves of every tree in one round, in plain torch ops: selections that do not know of each other's results.
+"""Rounds of K leaves per tree in plain torch ops: leaves are selected without each other's results.
 
-What is selected and not yet backed up counts as in flight (I), by the law's rules. A leaf that is selected again while
-it waits is shared: it has one row of the network's batch, and every simulation that chose it backs up its value. A
-round is K walks one after the other, one batch of B * K rows, and K backups in the same order; row b * K + k is walk k
-of tree b. In a game of chance each walk is a call of its own, and the game makes what it found before the next begins.
+Visits that are selected and not yet backed up count as in flight (I), by the rule `SearchConfig.in_flight`. A leaf that
+is selected again while it waits is shared: every simulation that chose it backs up its one value. A round is K walks
+one after the other, one batch of B * K rows, and K backups in the same order; row b * K + k is walk k of tree b. In a
+game with chance each walk is a separate call, and the game makes its leaves before the next walk begins.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def select(
 ) -> None:
     """Walk every tree K times from its root to a leaf, or as often as simulations remain, and mark the paths.
 
-    With chance only walk number `walk` of the K.
+    With chance, make only walk number `walk` of the K.
     """
     last, num_leaves = pools.num_slots - 1, in_flight.num_leaves
     tree = torch.arange(pools.num_trees, device=pools.visits.device)
@@ -43,7 +43,7 @@ def select(
         is_new = torch.zeros_like(live)
         while bool(live.any()):
             to_play = pools.to_play[tree, node]
-            # A node without visits waits for its evaluation, or its game is over: a leaf either way; or is of chance.
+            # A node without visits waits for its evaluation, is a finished game, or is a chance node.
             decides = live & (pools.node_visits[tree, node] > 0) & (depth != rules.max_depth)
             best = best_action(pools, rules, tree, node, in_flight)
             if chance is None:
@@ -65,7 +65,7 @@ def select(
             live = live & (child != NO_CHILD)
             node = torch.where(live, child, node)
         free = torch.where(is_new, pools.next_free, last)
-        # The slot is given out at once, so that the next walk finds the leaf waiting.
+        # The slot is assigned at once, so that the next walk finds the waiting leaf.
         pools.child[tree, parent, action] = torch.where(is_new, free, pools.child[tree, parent, action])
         pools.node_visits[tree, free.to(torch.int64)] = 0
         pools.next_free += is_new.to(torch.int32)
@@ -85,7 +85,7 @@ def select(
 
 
 def complete(pools: Pools, answer: Answer, under_way: UnderWay, in_flight: InFlightCounts) -> None:
-    """Make the new leaves of a round, back up every path in the order of the walks, and clear its marks."""
+    """Make the new leaves of a round, back up all paths in the order of the walks, and clear their marks in flight."""
     num_leaves = in_flight.num_leaves
     tree = torch.arange(pools.num_trees, device=pools.visits.device)
     every = torch.arange(len(under_way.depth), device=tree.device) // num_leaves

@@ -1,12 +1,13 @@
-"""Rounds of K leaves as Triton kernels: the functions of `rounds_torch.py`, the same signatures, the same bits.
+"""Rounds of K leaves as Triton kernels: the functions of `rounds_torch.py`, with equal signatures and results.
 
 With K = 1 a search uses `one_leaf_triton.py` instead.
 
-The walks of a round know of each other's marks, so one program makes all walks of its trees one after the other, with a
-barrier between them; trees go side by side. In a game of chance a program makes one walk, since the game follows it.
+The walks of a round see each other's marks, so a program makes all walks of its trees one after the other, with a
+barrier between them; different trees run in parallel. In a game with chance a program makes only one walk, since the
+game makes its leaves before the next.
 """
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
+# Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _RULES = {"visits": 0, "loss": 1, "dilute": 2}
 
 @triton.jit
 def _better(score_a, action_a, child_a, flight_a, score_b, action_b, child_b, flight_b):
-    """The edge of higher score, the lower action of equals."""
+    """Return the edge with the higher score; ties go to the lower action."""
     is_a = (score_a > score_b) | ((score_a == score_b) & (action_a < action_b))
     return (
         tl.where(is_a, score_a, score_b),

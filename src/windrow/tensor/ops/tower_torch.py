@@ -1,9 +1,8 @@
-"""A residual tower from packed weights, in plain torch ops: the twin of `tower_triton.py`.
+"""A residual tower from packed weights in plain torch ops: the same function as the kernel in `tower_triton.py`.
 
-The twin rounds where the kernel rounds (every activation to the type of the packed weights) and adds up in float32, but
-in another order. The two differ where a sum falls on different sides of a rounding boundary: by one or two thousandths
-of the logits' size; `tests/gpu` has the bounds. With float32 weights nothing is rounded, and the answers are those of
-the network itself.
+Both versions round every activation to the type of the packed weights, and sum in float32, but in different orders. The
+results differ where two sums fall on different sides of a rounding boundary, by one or two thousandths of the logits'
+size; `tests/gpu` has the bounds. With float32 weights nothing is rounded, and the answers are those of the network.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from torch.nn import functional
 from windrow.tensor.ops.tower_weights import TowerWeights, check_call, from_fragments
 
 _FROM_ORDER = [3, 4, 5, 0, 1, 2, 6, 7, 8]
-"""Where each tap of a 3x3 layer is in the packed order; the order is its own inverse."""
+"""Place of each tap of a 3x3 layer in the packed order; the permutation is its own inverse."""
 
 
 @torch.no_grad()
@@ -59,7 +58,7 @@ def evaluate(weights: TowerWeights, observations: Tensor, logits: Tensor, values
 
 
 def _kernels(packed: Tensor) -> Tensor:
-    """[layers * 9, outputs, inputs] in fragments to [layers, outputs, inputs, 3, 3] in float32."""
+    """Convert fragments [layers * 9, outputs, inputs] to kernels [layers, outputs, inputs, 3, 3] in float32."""
     taps = from_fragments(packed).float()
     taps = taps.view(-1, 9, *taps.shape[1:])[:, _FROM_ORDER].permute(0, 2, 3, 1).contiguous()
     return taps.view(*taps.shape[:3], 3, 3)

@@ -1,13 +1,13 @@
-"""A whole residual tower in one kernel, for Hopper GPUs: the function of `tower_torch.py`, the same signature.
+"""A whole residual tower in one kernel, for Hopper GPUs: the function of `tower_torch.py`, with the same signature.
 
 A program evaluates eight boards from the first layer to the answers. Their activations stay in the shared memory of
-one multiprocessor, and weights come from the L2 cache straight into registers. Only logits and values are written to
+one multiprocessor, and weights are loaded from the L2 cache into registers. Only logits and values are written to
 memory, so a tower of any depth is one launch.
 
     shared memory of a program (6x7: 123 KiB, 8x8: 177 KiB)
 
       buffer 0  [cell][board 0..7][64 channels] bf16      input of a block, and what is added to its output
-      buffer 1  the same                                  output of a block's first layer
+      buffer 1  [cell][board 0..7][64 channels] bf16      output of a block's first layer
       input     [cell][board 0..7][16 planes] bf16        what the first layer reads
       planes    [plane 0..7][board 0..7][64 cells] bf16   what the linear layers of the heads read
       head      2 x [8 planes][64 channels] bf16          weights of the heads' 1x1 layers, a copy for each group
@@ -18,36 +18,37 @@ memory, so a tower of any depth is one launch.
                 9 a2  10 b2  11 c2  ... 15 g2  16 .       and cell 0 stands before the first
                17 a3  18 b3  19 c3  ... 23 g3  24 .
 
-A cell is 8 boards x 128 bytes: eight rows, exactly one atom of the 128-byte swizzle that the tensor cores read with. So
-the neighbours of a whole row of cells are that row at another address, with the same swizzle: each of the nine taps of
-a 3x3 layer is one matrix product at a shifted address, without masks and without copies. Only the empty cells at both
-ends of a row must be zero; above and below the board the product is left out. Eight columns are a tile of eight cells
-with the empty cell beside it (nine cells a row); fewer columns have their empty cells within the tile, where every
-layer writes zeros.
+A cell is 8 boards x 128 bytes: eight rows, exactly one atom of the 128-byte swizzle that the tensor cores read with.
+Shifting a whole row of cells therefore only changes its address; the swizzle stays the same. Each of the nine taps of a
+3x3 layer is one matrix product at a shifted address, without masks and copies. The empty cells at both ends of a row
+must be zero; products above and below the board are skipped. Eight columns are a tile of eight cells with the empty
+cell beside it (nine cells a row). With fewer columns the empty cells are within the tile, and every layer writes zeros
+there.
 
     outputs^T [64 channels, 8 cells x 8 boards]  +=  weights [64, 64] of a tap  x  cells^T [64, 8 cells x 8 boards]
     accumulators, registers of a warpgroup           registers                     shared memory
 
 Two warpgroups share the rows of the board; group 0 has the upper ones. Each group needs one row of the other group's
-previous layer and waits for it only before the last three of its nine taps. An mbarrier counts by parity: whoever waits
-for arrival k must do so before arrival k + 1. So each group has two barriers, announces its layers at them in turn, and
-waits for the other's last layer before it announces its heads. A group overwrites in layer k what the other has read in
-layer k - 1, and it has waited for the other's layer k - 1 before.
+previous layer and waits for it only before the last three of its nine taps. An mbarrier counts by parity: a wait for
+arrival k must begin before arrival k + 1. So each group has two barriers, at which it arrives in turn after each layer,
+and waits for the other group's last layer before it arrives for its heads. A group overwrites in layer k what the other
+has read in layer k - 1; it has waited for the other's layer k - 1 before.
 
-Traps:
+Pitfalls:
 
-- When registers run short, ptxas makes all products wait for each other, and only `ptxas -v` says so ("serialized
-  wgmma"). Four rows a group, for 8x8, are all that fits; `tests/gpu` reads the number of spilled registers.
-- The addresses of all taps are known when the kernel is compiled. If the compiler sees that, it computes their
-  descriptors before the loop over the blocks and runs out of registers to keep them in. `_hidden_zero` prevents that.
-- Tensor cores read shared memory on their own path: `fence_async_shared` comes between a store and a barrier.
-- Shared memory begins with whatever the last kernel left there, NaN included: 0 x NaN is NaN, so empty cells and
-  unused planes are cleared. `tests/gpu` fills it with NaN first.
-- Batch and strides must not be specialized, or every batch that 16 does not divide compiles for seconds again.
+- If registers run short, ptxas serializes all products, and only `ptxas -v` reports it ("serialized wgmma"). At most
+  four rows per group fit, which 8x8 needs; `tests/gpu` checks the number of spilled registers.
+- The addresses of all taps are known at compile time. If the compiler uses that, it computes their descriptors before
+  the loop over the blocks and runs out of registers to keep them in. `_hidden_zero` prevents this.
+- Tensor cores access shared memory asynchronously: `fence_async_shared` must stand between a store and a barrier.
+- Shared memory initially holds data of the last kernel, possibly NaN. Since 0 x NaN is NaN, empty cells and unused
+  planes are cleared. `tests/gpu` fills the memory with NaN first.
+- The batch size and the strides must not be specialized. Otherwise every batch size that is not a multiple of 16 takes
+  seconds to compile.
 """
 
-# Kernels are Triton's language in Python's clothes: there are no types to check in them.
-# In Gluon a tuple grows by addition and a loop that is unrolled needs its variable.
+# Kernels are written in Triton's language, whose types pyright cannot check.
+# In Gluon a tuple grows by addition, and an unrolled loop needs its variable.
 # ruff: noqa: RUF005, B007
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
@@ -70,9 +71,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from windrow.tensor.ops.tower_weights import TowerWeights, check_call
 
 BOARDS = 8
-"""Boards a program: eight rows of 128 bytes are one atom of the swizzle."""
+"""Boards per program: eight rows of 128 bytes are one atom of the swizzle."""
 NUM_REGISTERS = 240
-"""A thread's, of both warpgroups: what 256 threads may have of 65,536, and a few for whoever starts them."""
+"""Registers per thread of both warpgroups: 256 threads share 65,536, and the warps that start them need a few."""
 
 _NB = gl.constexpr(BOARDS)
 _TILE = gl.constexpr(8 * BOARDS)  # columns of a product: eight cells of all boards
@@ -86,19 +87,19 @@ _REGISTERS = gl.constexpr(NUM_REGISTERS)
 
 @gluon.jit
 def _load_tap(weights, tap, MMA: gl.constexpr):
-    """A [64, 64] matrix of packed weights as operand A of a product: four loads of 16 bytes a thread."""
+    """Load a [64, 64] matrix of packed weights as operand A of a product: four loads of 16 bytes per thread."""
     FLAT: gl.constexpr = gl.DistributedLinearLayout(
         [[1], [2], [4], [1024], [2048]], [[8], [16], [32], [64], [128]], [[256], [512]], [], [_TAP]
     )
     flat = gl.load(weights + tap * _TAP + gl.arange(0, _TAP, FLAT)).reshape([4, 4, 8, 4, 2, 2, 2])
-    # The values are where the operand wants them; only their names change, which assert_trivial asserts.
+    # The values are already where the operand needs them. Only the layout's name changes, as assert_trivial asserts.
     matrix = flat.permute([1, 5, 2, 0, 4, 3, 6]).reshape([64, 64])
     return gl.convert_layout(matrix, gl.DotOperandLayout(0, MMA, 2), assert_trivial=True)
 
 
 @gluon.jit
 def _load_stem_tap(weights, tap, MMA: gl.constexpr):
-    """A [64, 16] matrix in the same way."""
+    """Load a [64, 16] matrix of packed weights in the same way."""
     FLAT: gl.constexpr = gl.DistributedLinearLayout(
         [[1], [2], [4]], [[8], [16], [32], [64], [128]], [[256], [512]], [], [_STEM_TAP]
     )
@@ -112,19 +113,19 @@ def _load_stem_tap(weights, tap, MMA: gl.constexpr):
 
 @gluon.jit
 def _tile(cells, first):
-    """Eight cells from `first` on, of all boards: [8 * boards, 64 channels]."""
+    """Return eight cells of all boards, from cell `first` on: [8 * boards, 64 channels]."""
     return cells.index(first)._reinterpret(gl.bfloat16, [_TILE, 64], gl.NVMMASharedLayout(128, 16, 2))
 
 
 @gluon.jit
 def _input_tile(cells, first):
-    """The same of the input: [8 * boards, 16 planes]."""
+    """Return eight cells of the input, from cell `first` on: [8 * boards, 16 planes]."""
     return cells.index(first)._reinterpret(gl.bfloat16, [_TILE, 16], gl.NVMMASharedLayout(32, 16, 2))
 
 
 @gluon.jit
 def _hidden_zero():
-    """A zero that the compiler cannot see through; see the traps above."""
+    """Return a zero that the compiler does not know to be constant; see the pitfalls above."""
     return gl.inline_asm_elementwise(
         "mov.u32 $0, %ctaid.z;", "=r,r", [gl.program_id(1)], dtype=gl.int32, is_pure=False, pack=1
     )
@@ -135,7 +136,7 @@ def _multiply(
     products, w, cells, first, DY: gl.constexpr, DX: gl.constexpr, IS_FIRST: gl.constexpr, IS_INPUT: gl.constexpr,
     ROWS: gl.constexpr, STRIDE: gl.constexpr, Y: gl.constexpr, N: gl.constexpr,
 ):  # fmt: skip
-    """One tap of the N board rows from Y on: begin `products += w x neighbours^T`; none above and below the board."""
+    """Begin `products += w x neighbours^T` for one tap of N board rows from Y on; skip rows outside the board."""
     grown = ()
     for r in gl.static_range(N):
         product = products[r]
@@ -155,7 +156,7 @@ def _multiply(
 
 @gluon.jit
 def _finish(target, product, residual, bias, ADDS: gl.constexpr, COLUMNS: gl.constexpr, MMA: gl.constexpr):
-    """Bias, residual, ReLU, rounding, and the transposed store of one board row; empty cells become zero."""
+    """Add bias and residual to one board row, apply ReLU, round, and store transposed; empty cells become zero."""
     total = product + bias
     if ADDS:
         total += residual.to(gl.float32)
@@ -178,10 +179,10 @@ def _layer(
     ADDS: gl.constexpr, MMA: gl.constexpr, ROWS: gl.constexpr, COLUMNS: gl.constexpr, STRIDE: gl.constexpr,
     Y: gl.constexpr, N: gl.constexpr, G: gl.constexpr,
 ):  # fmt: skip
-    """A 3x3 layer of the N board rows of group G, which begin at Y; returns the next layer's first three taps.
+    """Compute a 3x3 layer for group G, whose N board rows begin at Y; return the next layer's first three taps.
 
-    Order of taps: the same row; the row away from the other group; the row towards it, before which the group waits
-    for the other's previous layer. Weights are loaded three taps ahead.
+    Order of the taps: the same row, the row away from the other group, the row towards it. Before the last, the group
+    waits for the other's previous layer. Weights are loaded three taps ahead.
     """
     zeros = gl.zeros([64, _TILE], gl.float32, MMA)
     products = ()
@@ -197,12 +198,12 @@ def _layer(
             t % 3 - 1, t == 0, False, ROWS, STRIDE, Y, N,
         )  # fmt: skip
         if t > 0:
-            # The tap before is done, and its registers are free. Of this one, the row beyond the board is left out.
+            # Wait for the previous tap, to free its registers. This tap has no product for a row beyond the board.
             warpgroup_mma_wait(N - 1 if t >= 3 and t < 6 else N, deps=[last])
         last = w0
         w0 = w1
         w1 = w2
-        # Packed are: the same row, the row above, the row below. Group 1 takes the last two the other way round.
+        # The packed order is the same row, the row above, the row below. Group 1 swaps the last two.
         w2 = _load_tap(weights, t + 3 if (G == 0 or t > 5) else (t + 6 if t < 3 else t), MMA)
     residuals = ()
     for r in gl.static_range(N):
@@ -227,10 +228,10 @@ def _group(
     BUFFER: gl.constexpr, POLICY: gl.constexpr, VALUE: gl.constexpr, ACTIONS: gl.constexpr, TILES: gl.constexpr,
     Y: gl.constexpr, N: gl.constexpr, G: gl.constexpr,
 ):  # fmt: skip
-    """The whole network for the N board rows from Y on.
+    """Compute the whole network for the N board rows from Y on.
 
-    Arrival k of a group (0: its input is there, 1: the stem, 2 and on: layers, then the heads' planes) is announced at
-    its barrier k % 2.
+    Arrival k of a group (0: the input, 1: the stem, from 2 on: the layers, then the heads' planes) is at its barrier
+    k % 2.
     """
     M16: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, _TILE, 16])
     BY_PLANE: gl.constexpr = gl.BlockedLayout([1, 8], [16, 2], [4, 1], [1, 0])
@@ -248,7 +249,7 @@ def _group(
         if STRIDE > 8 or Y + r == 0:
             inputs.index((Y + r) * STRIDE).store(gl.zeros([_NB, 16], gl.bfloat16, BY_PLANE))
 
-    # The input, and what the heads will need.
+    # The input, and the weights of the heads.
     row = gl.arange(0, _TILE, gl.SliceLayout(1, BY_PLANE))[:, None]
     plane = gl.arange(0, 16, gl.SliceLayout(0, BY_PLANE))[None, :]
     board, column = first_board + row % _NB, row // _NB
@@ -303,9 +304,9 @@ def _group(
         taps += 18 * _TAP
         offsets += 128
 
-    # The heads' 1x1 layers, of all planes at once; each plane becomes a row per board, 64 cells long. They need nothing
-    # of the other group, but without this wait a group could announce them while the other still waits for the layer
-    # before the last, and parity would tell that one to wait forever.
+    # The heads' 1x1 layers, for all planes at once; each plane becomes a row per board, 64 cells long. They need no
+    # data of the other group. But without this wait a group could arrive for its heads while the other still waits for
+    # the last layer but one, and because of the parity that wait would never end.
     mbarrier.wait(done.index(2 * (1 - G) + 1), BLOCKS & 1)
     C8: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 8, 16])
     H8: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, _NB, 16])
@@ -398,12 +399,12 @@ def _tower_kernel(
 
 
 def evaluate(weights: TowerWeights, observations: Tensor, logits: Tensor, values: Tensor) -> None:
-    """See `tower_torch.evaluate`. The weights are bfloat16, everything is on a GPU of compute capability 9.0."""
+    """See `tower_torch.evaluate`. The weights must be bfloat16, and the GPU must have compute capability 9.0."""
     launch(weights, observations, logits, values)
 
 
 def launch(weights: TowerWeights, observations: Tensor, logits: Tensor, values: Tensor) -> Any:
-    """The same; gives the compiled kernel, with its `n_regs` and `n_spills`."""
+    """Evaluate B positions, and return the compiled kernel with its `n_regs` and `n_spills`."""
     check_call(weights, observations, logits, values)
     assert weights.layers.dtype == torch.bfloat16
     shape, num_boards = weights.shape, len(observations)

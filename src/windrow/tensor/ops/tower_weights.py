@@ -1,13 +1,13 @@
-"""The weights of a residual tower in the order in which the fused kernel reads them.
+"""The weights of a residual tower, packed in the order in which the fused kernel reads them.
 
 Packing is a gather: every entry of the packed tensors has a place in the network's own weights, or is zero. The places
-are computed once; a `refresh` then takes a handful of kernels, works in place, and can be captured in a CUDA graph.
-Batch norm, if there is one, is folded on the way.
+are computed once. A `refresh` then needs only a few kernels, works in place, and can be captured in a CUDA graph. It
+also folds batch norm, if there is any.
 
     network's tensors  --cat-->  flat [1 + W]  --gather-->  packed bf16 weights, packed f32 biases
-                                 (0 first, for what is padded)
+                                 (0 first, for the padding)
 
-Everything is padded to the kernel's sizes with zeros: 16 planes, 64 channels, 64 hidden units, 8 planes of both heads
+Everything is padded with zeros to the kernel's sizes: 16 planes, 64 channels, 64 hidden units, 8 planes of both heads
 together, boards of 8 x 8, actions to a multiple of 64.
 """
 
@@ -24,15 +24,15 @@ from windrow.errors import EvaluatorError
 from windrow.nets.resnet import Layer, ResNet
 
 MAX_ROWS, MAX_COLUMNS = 8, 8
-"""Four rows a warpgroup are all that its registers hold, and eight cells a row the width of a product."""
+"""Largest board. The registers of a warpgroup hold at most four rows, and a product is eight cells wide."""
 MAX_PLANES = 16
 WIDTH = 64
-"""Channels of the kernel, and its hidden units of the value."""
+"""Number of channels of the kernel, and of hidden units of its value head."""
 MAX_HEAD_PLANES = 8
 _PAST_THE_END = 3
-"""Taps that the kernel loads ahead, past those of the last layer."""
+"""Number of taps that the kernel loads ahead, beyond the last layer."""
 _ORDER = [3, 4, 5, 0, 1, 2, 6, 7, 8]
-"""Taps of a 3x3 layer as the kernel takes them: the same row, the row above, the row below."""
+"""Order of the taps of a 3x3 layer in the kernel: the same row, the row above, the row below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,18 @@ class TowerShape:
 
     @property
     def num_tiles(self) -> int:
-        """Products of 64 outputs that give all actions."""
+        """Number of products with 64 outputs that the policy needs for all actions."""
         return -(-self.num_actions // WIDTH)
 
     @property
     def stride(self) -> int:
-        """Cells from one board row to the next: an empty one lies between them."""
+        """Distance in cells from one board row to the next, with an empty cell between them."""
         return max(8, self.columns + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class TowerWeights:
-    """A packed tower. Weights are bfloat16 for the kernel; the twin takes float32 too.
+    """A packed tower. Weights are bfloat16 for the kernel; `tower_torch.py` also takes float32.
 
     stem: [9, 64, 16] in fragments.
     layers: [2 * blocks * 9 + 3, 64, 64] in fragments, the last three zero.
@@ -68,7 +68,8 @@ class TowerWeights:
     head: [8, 64]: the 1x1 layers, policy planes first.
     head_bias: [8] float32.
     linear: [tiles * policy planes + value planes, 64, 64] in fragments: from a plane's 8 x 8 cells to 64 outputs.
-    linear_bias: [tiles * 64 + 192] float32: of the policy, of the hidden layer; the value's weights; its bias.
+    linear_bias: [tiles * 64 + 192] float32: the biases of the policy and of the hidden layer, the weights of the value,
+        and its bias.
     """
 
     shape: TowerShape
@@ -82,11 +83,11 @@ class TowerWeights:
 
 
 class PackedTower:
-    """The packed weights of a network, brought up to date in place.
+    """The packed weights of a network, which `refresh` updates in place.
 
     Args:
-        network: a tower that `why_not_packed` has nothing against. Its tensors are read where they are, on its device.
-        dtype: of the packed weights.
+        network: a tower for which `why_not_packed` returns None. The packed weights are on its device.
+        dtype: type of the packed weights.
     """
 
     def __init__(self, network: ResNet, dtype: torch.dtype = torch.bfloat16) -> None:
@@ -125,12 +126,12 @@ class PackedTower:
         stem, layers, head, linear = _views(self._weights, weights)
         bias, head_bias, linear_bias = _views(self._biases, biases)
         self.weights = TowerWeights(shape, stem, layers, bias, head, head_bias, linear, linear_bias)
-        """What the kernel and its twin read."""
+        """The packed weights, as `evaluate` takes them."""
         self.refresh()
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take the network's weights as they are now; does not wait for the device."""
+        """Copy the network's current weights. Does not wait for the device."""
         torch.cat(self._sources, out=self._flat[1:])
         weights = self._flat.index_select(0, self._weight_places)
         biases = self._flat.index_select(0, self._bias_places).float()
@@ -146,19 +147,19 @@ class PackedTower:
 
 @dataclass(frozen=True, slots=True)
 class _Norms:
-    """Where batch norm's tensors lie in the flat weights, and the factor of each channel that follows from them."""
+    """Places of batch norm's tensors in the flat weights, and the factor of each channel computed from them."""
 
     gamma: Tensor
     variance: Tensor
     epsilon: Tensor
-    gains: Tensor  # [1 + channels of all layers] float32; the first is 1, for what has no norm
+    gains: Tensor  # [1 + channels of all layers] float32; the first is 1, for weights without norm
     weight_gains: Tensor
     means: Tensor
     bias_gains: Tensor
 
 
 def check_call(weights: TowerWeights, observations: Tensor, logits: Tensor, values: Tensor) -> None:
-    """What the function of the twins trusts: sizes, types, one device."""
+    """Assert the sizes, types and devices that `evaluate` relies on."""
     shape, num_boards = weights.shape, len(observations)
     assert observations.shape[1:] == (shape.planes, shape.rows, shape.columns) and observations.is_floating_point()
     assert logits.shape == (num_boards, shape.num_actions) and values.shape == (num_boards,)
@@ -168,20 +169,20 @@ def check_call(weights: TowerWeights, observations: Tensor, logits: Tensor, valu
 
 
 def why_not_packed(network: object) -> str | None:
-    """Why the fused kernel cannot evaluate this network, in a sentence without an end; None if it can."""
+    """Return why the fused kernel cannot evaluate this network, as a clause; None if it can."""
     if not isinstance(network, ResNet):
-        return f"it is a {type(network).__name__}, and only windrow.nets.ResNet is known"
+        return f"it is a {type(network).__name__}, and the kernel supports only windrow.nets.ResNet"
     spec = network.spec
     observation = spec["observation"]
     if isinstance(observation, dict) or len(observation) != 3:
-        return "it takes something else than a single board"
+        return "its observation is not a single board"
     planes, rows, columns = observation
     if not (2 <= rows <= MAX_ROWS and 2 <= columns <= MAX_COLUMNS):
-        return f"its board is {rows}x{columns}, and boards from 2x2 to {MAX_ROWS}x{MAX_COLUMNS} fit"
+        return f"its board is {rows}x{columns}, and the kernel supports 2x2 to {MAX_ROWS}x{MAX_COLUMNS}"
     if spec["blocks"] < 1:
         return "it has no residual blocks"
     if spec["num_values"] != 1:
-        return f"it gives {spec['num_values']} values, and one is known"
+        return f"it returns {spec['num_values']} values, and the kernel supports one"
     for name, size, most in (
         ("planes", planes, MAX_PLANES),
         ("channels", spec["channels"], WIDTH),
@@ -189,7 +190,7 @@ def why_not_packed(network: object) -> str | None:
         ("hidden units of the value", spec["value_hidden"], WIDTH),
     ):
         if size > most:
-            return f"it has {size} {name}, and {most} fit"
+            return f"it has {size} {name}, and the kernel supports at most {most}"
     return None
 
 
@@ -197,11 +198,11 @@ def why_not_packed(network: object) -> str | None:
 
 
 class _Places:
-    """The place of every weight in the flat tensor, from 1 on; 0 is the zero in front."""
+    """The place of every weight in the flat tensor, from 1 on. Place 0 holds a zero."""
 
     def __init__(self, network: ResNet) -> None:
         self.views: list[Tensor] = []
-        """The network's tensors as they lie in memory."""
+        """The network's tensors in the order of their memory."""
         self.count = 0
         self.norms: list[tuple[Tensor, Tensor]] = []
         self.epsilons: list[float] = []
@@ -227,40 +228,40 @@ class _Places:
             self._add(linear.bias)
 
     def weight(self, tensor: Tensor) -> Tensor:
-        """The place of each entry of a weight, in its shape."""
+        """Return the place of each entry of a weight, in the shape of the weight."""
         return self._places[tensor]
 
     def gain(self, tensor: Tensor) -> Tensor:
-        """The number of the factor of each entry; 0 if its layer has no norm."""
+        """Return the index of each entry's norm factor; 0 if the layer has no norm."""
         found = self._gains.get(tensor)
         if found is None:
             return torch.zeros(tensor.shape, dtype=torch.int64)
         return found.view(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape)
 
     def bias(self, layer: Layer | Tensor) -> Tensor:
-        """The place of what is added to a layer's product; of a norm the mean is still to be subtracted."""
+        """Return the places of a layer's bias; with a norm, the mean must still be subtracted."""
         if isinstance(layer, Tensor):
             return self._places[layer]
         return self._places[_bias_of(layer) if layer.norm is None else layer.norm.bias]
 
     def mean(self, layer: Layer | Tensor) -> Tensor:
-        """The place of that mean; 0 if there is none."""
+        """Return the places of the norm's mean; 0 if the layer has no norm."""
         if isinstance(layer, Tensor) or layer.norm is None:
             return torch.zeros_like(self.bias(layer))
         return self._places[cast("Tensor", layer.norm.running_mean)]
 
     def bias_gain(self, layer: Layer | Tensor) -> Tensor:
-        """The number of the factor of that mean."""
+        """Return the indices of the norm factors of the mean; 0 if the layer has no norm."""
         if isinstance(layer, Tensor) or layer.norm is None:
             return torch.zeros_like(self.bias(layer))
         return self._gains[layer.conv.weight]
 
     def _add(self, tensor: Tensor) -> None:
-        """Append a tensor, in the order of its memory: channels_last or not, it is read without a copy."""
+        """Append a tensor in the order of its memory, so that it is read without a copy in any memory format."""
         order = sorted(range(tensor.dim()), key=lambda dim: -tensor.stride(dim) if tensor.shape[dim] > 1 else 0)
         view = tensor.detach().permute(order)
         if not view.is_contiguous():
-            raise EvaluatorError("the weights of this network are parts of other tensors: copy it first")
+            raise EvaluatorError("the weights of this network are parts of other tensors: copy the network first")
         places = torch.arange(1 + self.count, 1 + self.count + tensor.numel()).view(view.shape)
         self._places[tensor] = places.permute([order.index(dim) for dim in range(tensor.dim())])
         self.views.append(view.reshape(-1))
@@ -292,7 +293,7 @@ def _shape_of(network: ResNet) -> TowerShape:
 
 
 def _pack_weights(network: ResNet, shape: TowerShape, of: Any) -> list[Tensor]:
-    """[stem, layers, head, linear] of what `of` says of each weight tensor, in the kernel's order."""
+    """Pack what `of` returns for each weight tensor as [stem, layers, head, linear], in the kernel's order."""
     stem, *layers, policy_planes, value_planes = (of(layer.conv.weight) for layer in _layers_of(network))
     taps = torch.cat([_pad(_taps(layer), 9, WIDTH, WIDTH) for layer in layers])
     head = torch.cat([policy_planes.flatten(1), value_planes.flatten(1)])
@@ -313,7 +314,7 @@ def _pack_weights(network: ResNet, shape: TowerShape, of: Any) -> list[Tensor]:
 
 
 def _pack_biases(network: ResNet, shape: TowerShape, of: Any) -> list[Tensor]:
-    """[biases, head_bias, linear_bias] of what `of` says of each layer or vector."""
+    """Pack what `of` returns for each layer or vector as [biases, head_bias, linear_bias]."""
     *layers, policy_planes, value_planes = (of(layer) for layer in _layers_of(network))
     linear = [
         _pad(of(network.policy.bias), shape.num_tiles * WIDTH),
@@ -326,22 +327,22 @@ def _pack_biases(network: ResNet, shape: TowerShape, of: Any) -> list[Tensor]:
 
 
 def _taps(weight: Tensor) -> Tensor:
-    """[outputs, inputs, 3, 3] to [9, outputs, inputs], in the kernel's order."""
+    """Convert a weight [outputs, inputs, 3, 3] to [9, outputs, inputs], in the kernel's order."""
     return weight.permute(2, 3, 0, 1).flatten(0, 1)[_ORDER]
 
 
 def _pad(tensor: Tensor, *sizes: int) -> Tensor:
-    """The tensor in the corner of a larger one of zeros."""
+    """Pad a tensor with zeros at the end of each dimension."""
     padded = tensor.new_zeros(sizes)
     padded[tuple(slice(size) for size in tensor.shape)] = tensor
     return padded
 
 
 def to_fragments(matrices: Tensor) -> Tensor:
-    """[..., 64, K] to the order in which the threads of a warpgroup load operand A of wgmma, 16 bytes a lane.
+    """Reorder matrices [..., 64, K] as the threads of a warpgroup load operand A of wgmma, 16 bytes per lane.
 
-    A row is (warp, half, row of eight), a column (step of 16, half, lane of four, element of two); a lane has all that
-    has its row of eight and its lane of four.
+    A row is (warp, half, row of eight), and a column is (step of 16, half, lane of four, element of two). A lane holds
+    all entries with its row of eight and its lane of four.
     """
     depth, lead = matrices.shape[-1], matrices.dim() - 2
     split = matrices.reshape(*matrices.shape[:-2], 4, 2, 8, depth // 16, 2, 4, 2)
@@ -350,7 +351,7 @@ def to_fragments(matrices: Tensor) -> Tensor:
 
 
 def from_fragments(packed: Tensor) -> Tensor:
-    """What `to_fragments` was given."""
+    """Invert `to_fragments`."""
     depth, lead = packed.shape[-1], packed.dim() - 2
     split = packed.reshape(*packed.shape[:-2], depth // 16, 4, 8, 4, 2, 2, 2)
     order = [lead + dim for dim in (1, 5, 2, 0, 4, 3, 6)]
@@ -358,7 +359,7 @@ def from_fragments(packed: Tensor) -> Tensor:
 
 
 def _views(memory: Tensor, parts: list[Tensor]) -> list[Tensor]:
-    """One after the other, in the shapes of `parts`."""
+    """Split memory into consecutive views with the shapes of `parts`."""
     found: list[Tensor] = []
     first = 0
     for part in parts:

@@ -1,1 +1,1 @@
-"""Games of a network against itself on the device, and the positions that they leave to learn from."""
+"""Self-play on the device, and the replay of its positions for training."""

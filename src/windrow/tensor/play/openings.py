@@ -1,4 +1,4 @@
-"""Random first moves of games on the device: a bank of openings that finished games take their successors from."""
+"""Random openings for games on the device: a bank of positions from which new games start."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from windrow.tensor.game import TensorGame, as_chance_game, choose, rows, tensor
 from windrow.tensor.tree.chance import pass_chance
 
 _MOVES_PER_FILL = 16
-"""Moves of all games between two fillings of the bank."""
+"""Moves of all games after which the bank is refilled."""
 _SPARE_TRIES = 6
-"""A random move that would end the game is drawn again, so often in all."""
+"""Number of additional draws per opening, to replace random moves that would end the game."""
 
 
 class Openings:
-    """Positions after 0 to `most` random moves, none of them over; where chance is to move it has moved.
+    """A bank of positions after 0 to `most` random moves. No game is over, and in each a player is to move.
 
-    They are made by the thousand and then taken one by one, since a batch of openings costs as many small kernels as a
-    single one. When more are taken than there are, some come twice.
+    Openings are made in large batches and then taken one by one, because a batch needs as many small kernels as a
+    single opening. If more are taken than the bank holds, some are used twice.
 
     Args:
         game: the rules.
-        most: most random moves; how many is drawn evenly for each.
-        num_slots: games that take from the bank.
-        device: where.
-        generator: of the random numbers, on the same device.
+        most: maximum number of random moves. The number is drawn uniformly for each opening.
+        num_slots: number of games that take openings from the bank.
+        device: device of the positions.
+        generator: generator of the random numbers, on the same device.
     """
 
     def __init__(
         self, game: TensorGame, most: int, *, num_slots: int, device: torch.device, generator: torch.Generator
     ) -> None:
         self._game, self._most, self._generator = game, most, generator
-        # Without either all games begin alike, and one bank is enough for ever.
+        # Without random moves and chance all openings are the same, and the bank is never refilled.
         self._is_random = most > 0 or as_chance_game(game) is not None
         self._size = 2 * num_slots if self._is_random else num_slots
         self._bank = game.initial(self._size, device)
@@ -45,7 +45,7 @@ class Openings:
         self._device = device
 
     def prepare(self) -> None:
-        """On a GPU, capture the filling; otherwise nothing."""
+        """Capture the filling of the bank in a CUDA graph. On a CPU this does nothing."""
         if self._device.type != "cuda" or not self._is_random or self._graph is not None:
             return
         stream = torch.cuda.Stream(self._device)
@@ -61,7 +61,7 @@ class Openings:
         self._graph = graph
 
     def take(self, is_wanted: Tensor) -> tuple[Any, Tensor]:
-        """[B] positions and how many moves they are from the start; the rows of `is_wanted` [B] bool count as taken."""
+        """Return B positions and their numbers of moves from the start; `is_wanted` [B] bool are the rows used."""
         if self._is_random and self._moves_left == 0:
             if self._graph is None:
                 self._fill()
@@ -75,7 +75,7 @@ class Openings:
         return rows(self._bank, place), self._plies.index_select(0, place)
 
     def _fill(self) -> None:
-        """New positions in the bank, in place."""
+        """Replace the positions in the bank, in place."""
         game, device, generator = self._game, self._device, self._generator
         state = pass_chance(game, game.initial(self._size, device), generator)
         wanted = torch.randint(self._most + 1, (self._size,), device=device, generator=generator)

@@ -1,13 +1,13 @@
-"""Positions to learn from, in a ring on the device: what was played never visits the host.
+"""The replay buffer of training positions, a ring on the device; nothing is copied to the host.
 
     states            [T, B, ...]   the game's own tensors; observations are made when a position is drawn
-    policy  float16   [T, B, A]     what the search made of it
-    value   float32   [T, B]        what the search thinks of it, for the player to move
-    number  int32     [T, B]        which game of its column it belongs to
-    results float32   [T + 1, B]    by that number: what became of the game, for player 0; NaN while it goes on
+    policy  float16   [T, B, A]     policy of the search
+    value   float32   [T, B]        value of the search, for the player to move
+    number  int32     [T, B]        number of the game in its column
+    results float32   [T + 1, B]    by that number: result of the game for player 0; NaN while it goes on
 
-Every move of all B games is one row. Games end at any row, and then only their result is written: no position is looked
-for, moved or counted, so nothing has to wait. A position whose game goes on is drawn with weight 0.
+A row holds one move of all B games. When a game ends, only its result is written: no position is searched for, moved or
+counted, so nothing waits for the device. A position of an unfinished game has weight 0 in a batch.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from windrow.tensor.game import Observations, TensorGame, like, observation_size
 
 @dataclass(frozen=True, slots=True)
 class TensorBatch:
-    """Positions to learn from, on the device.
+    """A batch of training positions on the device.
 
     observations: [batch, ...] float32, by name if the game has several.
     policy: [batch, A] float32 target; sums to 1.
     value: [batch] float32 target, for the player to move.
     legal: [batch, A] bool.
-    weight: [batch] float32: 1, or 0 for a position whose game is not over, and whose value means nothing.
+    weight: [batch] float32: 1, or 0 for a position of an unfinished game, whose value is meaningless.
     """
 
     observations: Observations
@@ -45,17 +45,17 @@ class TensorBatch:
 
 
 class TensorReplay:
-    """The last moves of B games that are played in lock-step.
+    """A ring buffer of the last positions of B games that are played in lock-step.
 
     Args:
-        game: which game it is.
-        num_slots: B.
-        max_positions: positions kept, rounded down to whole rows of B.
-        device: where.
-        value_mix: what the value learns: 0 the game's result, 1 the search's own value, between them a mixture.
-        symmetries: of the game, such as `windrow.make_game(...).symmetries()`; positions are shown as a random one of
-            their images. Empty: as they are.
-        generator: of the random numbers, on the same device.
+        game: the rules.
+        num_slots: number of games, B.
+        max_positions: capacity in positions, rounded down to whole rows of B.
+        device: device of the buffer.
+        value_mix: weight of the search's own value in the value target; the rest is the game's result.
+        symmetries: symmetries of the game, such as `windrow.make_game(...).symmetries()`. Every drawn position is
+            transformed by a random one. Empty: positions are not transformed.
+        generator: generator of the random numbers, on the same device.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class TensorReplay:
         if self.num_rows < 1:
             raise ConfigError(
                 f"{num_slots} games in lock-step write {num_slots} positions a move, but the replay holds "
-                f"{max_positions}: raise [replay] max_positions, to fifty times as many or more"
+                f"{max_positions}: increase [replay] max_positions to at least 50 times the number of games"
             )
         self.game, self.num_slots, self.value_mix = game, num_slots, value_mix
         self._generator = generator
@@ -82,7 +82,7 @@ class TensorReplay:
             self._allocate(device)
         except torch.cuda.OutOfMemoryError as error:
             raise ConfigError(
-                f"a replay of {max_positions:,} positions does not fit on the device: lower [replay] max_positions"
+                f"a replay of {max_positions:,} positions does not fit on the device: decrease [replay] max_positions"
             ) from error
         self._size = torch.zeros((), dtype=torch.float64, device=device)
         self._num_written = 0
@@ -94,26 +94,33 @@ class TensorReplay:
         self._policy = torch.zeros((*shape, self.game.num_actions), dtype=torch.float16, device=device)
         self._value = torch.zeros(shape, device=device)
         self._number = torch.zeros(shape, dtype=torch.int32, device=device)
-        # A game has at least one row, so this many numbers are enough for no two games in the ring to share one.
+        # A game has at least one row, so with this many numbers no two games in the ring share one.
         self._results = torch.full((self.num_rows + 1, self.num_slots), torch.nan, device=device)
 
     @property
     def max_games(self) -> int:
-        """Games of one slot are numbered from 0 to this, and then from 0 again."""
+        """Number of different game numbers. The games of a slot are numbered modulo this."""
         return self.num_rows + 1
 
     def __len__(self) -> int:
-        """Positions in it, those of games in progress included."""
+        """Return the number of positions, including those of unfinished games."""
         return min(self._num_written, self.num_rows) * self.num_slots
 
     @property
     def num_bytes(self) -> int:
-        """What it takes on the device, full or not."""
+        """Memory of the buffer on the device in bytes, whether it is full or not."""
         held = [*self._states, self._policy, self._value, self._number, self._results]
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
     def write(self, states: Any, policy: Tensor, value: Tensor, number: Tensor) -> None:
-        """One move of every game: the positions before it, [B, A] targets, [B] values and numbers of the games."""
+        """Add one move of every game.
+
+        Args:
+            states: the B positions before the move.
+            policy: [B, A] policy targets.
+            value: [B] values of the search, for the player to move.
+            number: [B] numbers of the games.
+        """
         row = self._num_written % self.num_rows
         for kept, tensor in zip(self._states, tensors_of(states), strict=True):
             kept[row].copy_(tensor)
@@ -124,11 +131,17 @@ class TensorReplay:
         self._size.fill_(len(self))
 
     def finish(self, number: Tensor, is_over: Tensor, result: Tensor) -> None:
-        """[B] each: the games in progress, which of them are over, and what they gave player 0."""
+        """Write the results of games that are over.
+
+        Args:
+            number: [B] numbers of the current games.
+            is_over: [B] bool, the games that are over.
+            result: [B] results for player 0.
+        """
         self._results.scatter_(0, number[None].to(torch.int64), torch.where(is_over, result, torch.nan)[None])
 
     def sample(self, batch_size: int) -> TensorBatch:
-        """Positions drawn with replacement; may be captured in a CUDA graph. An empty replay gives weight 0."""
+        """Draw positions with replacement; can be captured in a CUDA graph. An empty replay gives weight 0."""
         device = self._value.device
         draw = torch.rand(batch_size, dtype=torch.float64, device=device, generator=self._generator)
         place = (draw * self._size).to(torch.int64)
@@ -141,7 +154,7 @@ class TensorReplay:
         for_mover = torch.where(self.game.to_play(states) == 0, result, -result)
         searched = self._value.flatten().index_select(0, place)
         policy = self._policy.flatten(0, 1).index_select(0, place).to(torch.float32)
-        policy = policy / policy.sum(1, keepdim=True).clamp_min(1e-6)  # float16 has rounded it
+        policy = policy / policy.sum(1, keepdim=True).clamp_min(1e-6)  # corrects the rounding to float16
         observations, legal = self.game.observe(states), self.game.legal(states)
         if self._images is not None:
             of_actions, of_cells = self._images
@@ -153,19 +166,19 @@ class TensorReplay:
 
 
 def _images(symmetries: Sequence[Symmetry], game: TensorGame, device: torch.device) -> tuple[Tensor, Tensor]:
-    """[S, A] and [S, F]: what every symmetry does to actions and to the floats of an observation."""
+    """Return the S symmetries as permutations of actions, [S, A], and of an observation's floats, [S, F]."""
     actions = np.stack([np.asarray(symmetry.actions, np.int64) for symmetry in symmetries])
     cells = np.stack([np.asarray(symmetry.observation, np.int64) for symmetry in symmetries])
     if actions.shape[1] != game.num_actions or cells.shape[1] != observation_size(game):
         raise ConfigError(
-            f"these are symmetries of another game: of {actions.shape[1]} actions and {cells.shape[1]} floats, not of "
-            f"{game.num_actions} and {observation_size(game)}"
+            f"these are symmetries of another game: they have {actions.shape[1]} actions and {cells.shape[1]} "
+            f"observation floats, but the game has {game.num_actions} and {observation_size(game)}"
         )
     return torch.from_numpy(actions).to(device), torch.from_numpy(cells).to(device)
 
 
 def _permute(observations: Observations, order: Tensor) -> Observations:
-    """Every row in an order of its own; named parts count as one row, one after the other."""
+    """Permute the floats of every row by its row of `order`; named parts are first concatenated."""
     if not isinstance(observations, Mapping):
         return observations.flatten(1).gather(1, order).view(observations.shape)
     whole = torch.cat([part.flatten(1) for part in observations.values()], 1).gather(1, order)

@@ -1,11 +1,11 @@
-"""Games of a network against itself on the device: all in lock-step, and a finished one is replaced in its place.
+"""Self-play on the device: all games run in lock-step, and a new game replaces each finished one.
 
     selfplay = TensorSelfPlay(game, network, search_config, replay, device=device, generator=generator)
     for _ in range(1000):
         selfplay.step()  # one move of every game, written to the replay; nothing waits for the device
     print(selfplay.read_stats())
 
-Every game has its slot for ever. One that ends gives its result to the replay and its place to a new one.
+A game keeps its slot until it ends. Its result then goes to the replay, and a new game starts in the slot.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ _STATS = ("games", "game_moves", "first_player_wins", "draws", "bad_trees")
 
 
 class TensorSelfPlay:
-    """Plays B games against itself, one move of all of them at a time. Every move is searched from the start.
+    """Self-play of B games, one move of all games at a time. Every move starts a new search tree.
 
-    Where chance is to move it moves at once, so that every recorded position is a player's.
+    Chance moves are played at once, so a player is to move in every recorded position.
 
     Args:
         game: the rules.
-        evaluator: as for `TensorSearch`; its weights may change between any two moves.
-        search: how moves are searched: budget, noise or `root="gumbel"`, temperature, seed.
-        replay: where positions and results go; its slots are the games.
-        generator: of the random numbers besides the search's, on the replay's device.
-        budgets: other numbers of simulations that `step` may be asked for. Each has trees of its own, for a Gumbel
+        evaluator: as for `TensorSearch`; its weights may change between two moves.
+        search: settings of the search: budget, noise or `root="gumbel"`, temperature, seed.
+        replay: buffer for the positions and results; its slots are the games.
+        device: device of the games, the same as the replay's.
+        generator: generator of all random numbers outside the search, on the replay's device.
+        budgets: other numbers of simulations that `step` may be called with. Each has its own trees, because a Gumbel
             root divides a fixed budget.
-        opening_plies: most random moves at the start of a game, which are not recorded.
-        max_plies: a game of so many recorded moves is called a draw.
-        temperature_plies: moves from the start drawn at the search's temperature; a Gumbel root has noise instead.
-        late_temperature: of the moves after those. 0 plays the best one.
+        opening_plies: maximum number of random moves at the start of a game. They are not recorded.
+        max_plies: number of recorded moves after which a game is counted as a draw.
+        temperature_plies: number of moves from the start that are drawn at the search's temperature. A Gumbel root uses
+            its noise instead.
+        late_temperature: temperature of all later moves. 0: the best action is played.
         kernels: as for `TensorSearch`.
         is_fused: as for `TensorSearch`.
     """
@@ -79,7 +81,7 @@ class TensorSelfPlay:
         self._temperature_plies, self._max_plies = temperature_plies, max_plies
         self._generator = generator
         all_budgets = sorted({search.num_simulations, *budgets})
-        # Equal numbers of slots make equal programs, which are compiled once.
+        # With equal numbers of slots all searches share the same programs, which are compiled once.
         self._searches = {
             budget: TensorSearch(
                 game,
@@ -96,28 +98,32 @@ class TensorSelfPlay:
         self._openings = Openings(game, opening_plies, num_slots=self.num_slots, device=device, generator=generator)
         everywhere = torch.ones(self.num_slots, dtype=torch.bool, device=device)
         self._state, self._ply = self._openings.take(everywhere)
-        self._num_moves = torch.zeros_like(self._ply)  # recorded ones, of the present game
+        self._num_moves = torch.zeros_like(self._ply)  # recorded moves of the current game
         self._number = torch.zeros_like(self._ply)
         self._sums = torch.zeros(len(_STATS), dtype=torch.float64, device=device)
 
     @property
     def states(self) -> Any:
-        """The positions that the next `step` searches."""
+        """The B positions that the next `step` searches."""
         return self._state
 
     def prepare(self) -> None:
-        """Compile and capture everything, so that no `step` has to."""
+        """Compile and capture everything before the first `step`."""
         self._openings.prepare()
         for search in self._searches.values():
             search.run(self._state)
 
     @torch.no_grad()
     def step(self, num_simulations: int | None = None) -> TensorResult:
-        """Search and play one move of every game; the replay gets the positions, and the results of games that end."""
+        """Search and play one move of every game. The positions, and the results of games that end, go to the replay.
+
+        Args:
+            num_simulations: number of simulations of this search; one of `budgets`, or None for the search's own.
+        """
         budget = self.num_simulations if num_simulations is None else num_simulations
         if budget not in self._searches:
             known = ", ".join(map(str, self._searches))
-            raise ConfigError(f"this self-play was made for {known} simulations, not {budget}: name it in `budgets`")
+            raise ConfigError(f"this self-play was made for {known} simulations, not {budget}: add it to `budgets`")
         game = self.game
         result = self._searches[budget].run(self._state)
         action = self._draw(result)
@@ -134,16 +140,18 @@ class TensorSelfPlay:
         return result
 
     def read_stats(self) -> dict[str, float]:
-        """Games that ended since the last call, their recorded moves, what came of them; waits for the device.
+        """Return the counts since the last call. Blocks until the device has finished.
 
-        "bad_trees" counts searches in which the evaluator gave no number, or a value outside [-1, 1].
+        "games" and "game_moves" count the games that ended and their recorded moves, "first_player_wins" and "draws"
+        their results, and "bad_trees" the searches in which the evaluator returned a NaN, an infinity or a value
+        outside [-1, 1].
         """
         numbers: list[float] = self._sums.cpu().numpy().tolist()
         self._sums.zero_()
         return dict(zip(_STATS, numbers, strict=True))
 
     def _draw(self, result: TensorResult) -> Tensor:
-        """[B] the moves to play."""
+        """Return the moves to play, [B] int64."""
         if result.chosen_action is not None:
             return result.chosen_action
         early, late = (
@@ -155,7 +163,7 @@ class TensorSelfPlay:
         if temperature == 0:
             return result.best_action
         policy = result.policy_at(temperature)
-        # The largest of probabilities divided by exponential draws is each with its probability.
+        # The argmax of probabilities divided by exponential draws is a sample from the probabilities.
         draws = torch.empty_like(policy).exponential_(generator=self._generator)
         return torch.where(policy > 0, policy / draws, -1.0).argmax(1)
 
@@ -170,7 +178,7 @@ class TensorSelfPlay:
         self._sums += torch.stack([count.sum(dtype=torch.float64) for count in of_these])
 
     def _restart(self, after: Any, is_over: Tensor) -> None:
-        """New games in the place of those that are over."""
+        """Replace the games that are over by new ones."""
         fresh, plies = self._openings.take(is_over)
         self._state = choose(is_over, fresh, after)
         self._ply = torch.where(is_over, plies, self._ply)
@@ -179,15 +187,15 @@ class TensorSelfPlay:
 
 
 def target_of(result: TensorResult) -> Tensor:
-    """[B, A] what the network should learn: the improved policy of a Gumbel root, else the share of visits."""
+    """Return the policy target [B, A]: the improved policy of a Gumbel root, otherwise the shares of visits."""
     return result.policy_at(1.0) if result.improved_policy is None else result.improved_policy
 
 
 def value_of(result: TensorResult) -> Tensor:
-    """[B] what the search thinks of the position, for the player to move.
+    """Return the search's value [B] of the positions, for the player to move.
 
-    A Gumbel root spends half of its visits on moves that it then rejects, so their mean is too low: there it is the
-    values of the moves tried, weighted by the improved policy.
+    A Gumbel root spends half of its visits on moves that it then rejects, so the mean over visits is too low. The value
+    is then the mean of the tried moves' values, weighted by the improved policy.
     """
     if result.improved_policy is None:
         return result.value

@@ -1,1 +1,1 @@
-"""The trees as tensors: where nodes are, how new ones are made, how roots move, what trees take and hold."""
+"""The search trees as tensors: storage of nodes, making of new nodes, moving of roots, and memory and statistics."""

@@ -1,13 +1,13 @@
-"""What chance does: outcomes drawn on the device, by the law's own random numbers within a search.
+"""Chance moves: outcomes are drawn on the device. Within a search the random numbers are those of the other engines.
 
-A node of chance is a slot like any other. Its row of priors holds how likely each outcome is, its row of children is by
-outcome; it has no visits and no value, and no path names it, for a path is a list of decisions:
+A chance node takes a slot like any other node. Its row of priors holds the probability of each outcome, and its row of
+children is indexed by outcome. It has no visits and no value, and it is not part of a path, which lists only decisions:
 
     decision  --action-->  chance  --outcome-->  chance  --outcome-->  decision
     slot 4                 slot 9                slot 10               slot 11     made by one simulation: max_draws 2
 
-Chance at a root is not searched: such a tree stays empty, like one whose game is over, until `advance` plays an
-outcome. Its row of priors is -1 throughout, since outcomes are no actions.
+A root where chance is to move is not searched. Its tree stays empty, like that of a finished game, until `advance`
+plays an outcome. All its priors are -1, since outcomes are not actions.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from windrow.tensor.ops.outcomes_torch import pick
 
 @dataclass(slots=True)
 class Chance:
-    """What a search knows of its draws. Its rows are walks: one per tree, or K."""
+    """State of the chance draws of a search. A row is a walk; every tree has 1 or K rows."""
 
     num_outcomes: int  # O
-    max_draws: int  # nodes of chance that may follow each other
+    max_draws: int  # maximum number of chance nodes in a row
     key: Tensor  # [3] int64: the low and the high half of the seed, and the number of the search
     num_started: Tensor  # [B] int32: simulations of this search that were selected
     simulation: Tensor  # [rows] int32: the number of the simulation under way
-    num_draws: Tensor  # [rows] int32: draws of its walk so far
-    is_overdrawn: Tensor  # [B] bool: more nodes of chance follow each other than the game has said
+    num_draws: Tensor  # [rows] int32: draws of the walk so far
+    is_overdrawn: Tensor  # [B] bool: more than `max_draws` chance nodes followed each other
 
 
 def bytes_of_chance(num_leaves: int) -> int:
-    """Of one tree, beside its pools."""
+    """Return the memory of a tree's `Chance` tensors, in bytes."""
     return 4 + 1 + num_leaves * 2 * 4
 
 
 def make_chance(game: ChanceGame, *, seed: int, num_trees: int, num_leaves: int, device: torch.device) -> Chance:
-    """Everything that the draws of a search need, allocated once."""
+    """Allocate the state of the chance draws of a search."""
     rows = num_trees * num_leaves
     return Chance(
         num_outcomes=game.num_outcomes,
@@ -55,15 +55,18 @@ def make_chance(game: ChanceGame, *, seed: int, num_trees: int, num_leaves: int,
 
 
 def play(game: ChanceGame, state: Any, move: Tensor) -> Any:
-    """The states after `move` [B] int64: an outcome where chance is to move, else an action."""
+    """Return the states after `move` [B] int64, which is an outcome where chance is to move, otherwise an action."""
     of_chance = is_chance(game, state)
-    # Neither function is given numbers of the other's: they may be too large for it.
+    # Neither function may get the other's numbers, which may be out of its range.
     after_chance = game.happen(state, torch.where(of_chance, move, 0))
     return choose(of_chance, after_chance, game.step(state, torch.where(of_chance, 0, move)))
 
 
 def pass_chance(game: TensorGame, state: Any, generator: torch.Generator) -> Any:
-    """The states once chance has done what it does, in games that are played; `generator` is on their device."""
+    """Draw outcomes, if chance is to move, until a player is to move or the game is over; return the states.
+
+    This is for games that are played, not searched. `generator` must be on the device of the states.
+    """
     chance = as_chance_game(game)
     if chance is None:
         return state

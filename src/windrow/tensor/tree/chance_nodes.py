@@ -1,9 +1,9 @@
-"""Nodes of chance, and the positions beyond them, as one simulation makes them.
+"""The chance nodes that a simulation makes, and the leaves below them.
 
-Below the edge that `select` chose there may be a node of chance, and below its outcome another: each gets a slot, and
-the leaf the next one. The rows of these nodes are written here, in torch ops beside the game's, and not in a kernel: it
-is the game that says what they are. What is under way then names the leaf's own slot, parent and edge, so completing a
-simulation is the same with chance and without.
+There may be a chance node below the edge that `select` chose, and another one below its outcome. Each of them gets a
+slot, and the leaf gets the next one. These nodes are written here in torch ops, not in a kernel, because their contents
+come from the game's functions. The rows under way then hold the leaf's own slot, parent and edge, so a simulation is
+completed in the same way with and without chance.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from windrow.tensor.tree.pools import NO_CHILD, Pools
 from windrow.tensor.tree.under_way import UnderWay
 
 _WHOLE = ("to_play", "node_visits")
-"""Written of the leaf too: a walk of the same round may reach it before it is evaluated."""
+"""Fields that are also written for the leaf, since a walk of the same round may reach it before it is evaluated."""
 _OF_CHANCE = ("prior", "child", "visits", "value_sum", "value", "node_sum", "parent_of", "action_of")
 
 
 class ChanceNodes:
-    """What a simulation of a game with chance makes.
+    """Makes the chance nodes and leaves of simulations.
 
     Args:
         game: the rules.
-        pools: where the nodes are.
-        chance: what draws need.
-        walks: which leaves: K rows per tree.
+        pools: the nodes of the trees.
+        chance: the state of the chance draws.
+        walks: the selected leaves, K rows per tree.
         template: a state of the game.
-        base: [B] the first slot of every tree.
-        targets: `pools.states` under other names, to be written while those are read.
+        base: [B] index of every tree's first slot.
+        targets: aliases of `pools.states` (the same memory), which are written while `pools.states` are read.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class ChanceNodes:
         self._is_round = len(walks.is_new) > pools.num_trees  # K > 1
         fields = [getattr(pools, name) for name in (*_WHOLE, *_OF_CHANCE)]
         self._fields = [field.view(-1, *field.shape[2:]) for field in fields]
-        # Another name once more: two writings of one tensor would become a copy of all of it.
+        # An alias again: if the compiler saw two writes to one tensor, it would copy the whole tensor.
         self._links = torch.from_dlpack(pools.child).view(-1)
 
     def inputs(self, walk: int = 0) -> list[Tensor]:
-        """What `make` needs, of the simulation under way or of one walk of a round; tensors only."""
+        """Return the tensors that `make` needs, for the simulation under way or for one walk of a round."""
         pools, chance, walks = self._pools, self._chance, self._walks
         under_way = [walks.numbers[1:], walks.is_new, chance.simulation, chance.num_draws]
         if self._is_round:
@@ -66,15 +66,15 @@ class ChanceNodes:
         return [*pools.states, *self._targets, *self._fields, self._links, chance.key, *under_way]
 
     def _of_walk(self, rows: Tensor, walk: int) -> Tensor:
-        """[..., B] of [..., B * K]: a view."""
+        """Return a view [..., B] of `rows` [..., B * K] with one walk of each tree."""
         return rows.view(*rows.shape[:-1], self._pools.num_trees, -1)[..., walk]
 
     def make(self, *inputs: Tensor) -> tuple[Any, Tensor]:
-        """Write states and nodes.
+        """Write the states and the nodes, and return what `finish` needs.
 
         Returns:
-            (the states of the leaves, [6, B] int32: leaf, parent, action, slot as they are now, how many nodes of
-            chance were made, and whether chance is to move even now).
+            (states of the leaves; [6, B] int32: the new leaf, parent, action and slot, the number of chance nodes made,
+            and whether chance is still to move).
         """
         count = len(self._targets)
         states, targets = inputs[:count], inputs[count : 2 * count]
@@ -116,7 +116,7 @@ class ChanceNodes:
             parent, move = torch.where(of_chance, slot, parent), torch.where(of_chance, outcome, move)
             slot = slot + of_chance
 
-        # Every tensor is written once, for the sake of the compiler.
+        # Every tensor is written only once, so that the compiler makes no copies.
         is_overdrawn = is_new & is_chance(game, state)
         is_over = is_overdrawn | game.terminal(state)
         to_play = torch.where(is_over, TERMINAL, game.to_play(state).to(torch.int64))
@@ -136,7 +136,7 @@ class ChanceNodes:
         return state, torch.stack([leaf, parent, move, slot, num_made, is_overdrawn.to(torch.int64)]).to(torch.int32)
 
     def finish(self, outputs: list[Tensor], walk: int = 0) -> None:
-        """Note what `make` has returned."""
+        """Store the numbers that `make` has returned."""
         pools, walks, (made,) = self._pools, self._walks, outputs
         self._chance.is_overdrawn.logical_or_(made[5] != 0)
         if self._is_round:

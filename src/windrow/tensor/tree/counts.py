@@ -1,4 +1,4 @@
-"""What the trees on the device hold, counted there; and their most visited lines."""
+"""Statistics of the trees, computed on the device, and their most visited lines."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from windrow.tensor.tree.pools import NO_CHILD, Pools
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
-    """Sums over all trees.
+    """Statistics over all trees.
 
-    nodes: slots given out.
-    evaluated: nodes where a player is to move.
-    depth_sum: moves from the root to the leaf, over all simulations that the trees have seen.
-    terminal_hits: simulations that ended in a finished game.
-    max_depth: moves from the root to the deepest node.
+    nodes: number of nodes, chance nodes included.
+    evaluated: number of nodes where a player is to move.
+    depth_sum: sum of the depths of the leaves (in moves from the root) of all simulations in the trees.
+    terminal_hits: number of simulations that ended in a finished game.
+    max_depth: depth of the deepest node, in moves from the root.
     """
 
     nodes: int = 0
@@ -31,7 +31,7 @@ class TreeCounts:
 
 
 def count_trees(pools: Pools) -> TreeCounts:
-    """Count, and wait for the device."""
+    """Return the statistics of all trees. Blocks until the device has finished."""
     slots = torch.arange(pools.num_slots, device=pools.to_play.device)
     is_node = slots < pools.next_free[:, None]
     decides = is_node & (pools.to_play >= 0)
@@ -52,7 +52,7 @@ def count_trees(pools: Pools) -> TreeCounts:
 
 
 def _depths(decides: Tensor, parent: Tensor) -> Tensor:
-    """[B, M] moves of players between the root and each node: every node looks up, twice as far each time."""
+    """Return the number of players' moves between the root and each node, [B, M], by pointer doubling."""
     above = parent.clone()
     above[:, 0] = 0
     depth = decides.to(torch.int64).gather(1, above)
@@ -64,12 +64,12 @@ def _depths(decides: Tensor, parent: Tensor) -> Tensor:
 
 
 def most_visited_lines(pools: Pools, max_length: int, first: Tensor | None = None) -> list[list[int]]:
-    """The most visited line of each tree, ties to the lowest action; it ends where chance is to move.
+    """Return the most visited line of each tree. Ties go to the lowest action; a line ends where chance is to move.
 
     Args:
         pools: the trees.
-        max_length: of the longest one.
-        first: [B] int64, the actions that they begin with.
+        max_length: maximum number of actions in a line.
+        first: [B] int64 first action of each line. None: the most visited action.
     """
     tree = torch.arange(pools.num_trees, device=pools.to_play.device)
     node = torch.zeros_like(tree)

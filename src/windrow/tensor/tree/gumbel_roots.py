@@ -1,4 +1,4 @@
-"""What roots that spend their simulations by sequential halving remember during a search."""
+"""The state of Gumbel roots, which divide their simulations by sequential halving, during a search."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from windrow.config import SearchConfig
 
 @dataclass(slots=True)
 class GumbelRoots:
-    """What the roots of B trees remember during a search.
+    """State of the roots of B trees during a search.
 
-    levels: [considered + 1, simulations + 1] int32: for every number of considered actions and every simulation, how
-        many visits of this search the action that it goes to has had before.
+    levels: [considered + 1, simulations + 1] int32: for every number of considered actions and every simulation, the
+        number of earlier visits in this search that the simulation's action must have.
     """
 
     levels: Tensor
     noise: Tensor  # [B, A] float64
-    before: Tensor  # [B, A] int32: visits that an earlier search left
-    num_started: Tensor  # [B] int32
-    root_action: Tensor  # [B] int32: where the next simulation goes
-    best_action: Tensor  # [B] int32: the survivor
+    before: Tensor  # [B, A] int32: visits from earlier searches
+    num_started: Tensor  # [B] int32: simulations of this search that were selected
+    root_action: Tensor  # [B] int32: the first action of the next simulation
+    best_action: Tensor  # [B] int32: the action that survived the halving
     policy: Tensor  # [B, A] float32: the improved policy
     most_considered: int
     scale: float
@@ -33,7 +33,7 @@ class GumbelRoots:
 
 
 def make_roots(config: SearchConfig, num_trees: int, num_actions: int, device: torch.device) -> GumbelRoots:
-    """Everything that a search needs, allocated once."""
+    """Allocate the state of the roots."""
     from windrow.gumbel import halving_levels
 
     assert config.num_simulations is not None

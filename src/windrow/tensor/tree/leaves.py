@@ -1,11 +1,12 @@
-"""The game's part of a simulation: one function from parents and actions to what a leaf shows.
+"""The game's part of a simulation: a function from parents and actions to the data of the leaves.
 
-The rules are recorded once as a graph of torch ops, by running them on tensors without data; the recording is what runs
-from then on, compiled where that pays. So a game may be written in any Python that PyTorch can follow.
+The game's functions are traced once with fake tensors, which records them as a graph of torch ops. The graph is then
+compiled. A game may therefore use any Python that PyTorch can trace. Without compilation the functions run directly.
 
-Where chance is to move below an edge, an outcome is drawn at once, and the leaf is what lies beyond; `chance_nodes.py`
-makes the nodes on the way. With K leaves per tree the next walk may pass the same node of chance and draw otherwise, so
-then every walk is followed by the game (`make`), and the leaves of a round are described together.
+Where chance is to move below an edge, an outcome is drawn at once, and the leaf is the position after it;
+`chance_nodes.py` makes the chance nodes on the way. With K leaves per tree the next walk may pass the same chance node
+and draw another outcome. The game is then called after each walk (`make`), and the leaves of a round are described
+together.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from windrow.tensor.tree.under_way import UnderWay
 
 
 def describe(game: TensorGame, state: Any, dtype: torch.dtype, memory_format: torch.memory_format) -> list[Tensor]:
-    """[to_play, result, legal, *observations] of a batch; observations are in the network's type and layout.
+    """Return [to_play, result, legal, *observations] of a batch, with observations in the network's type and layout.
 
-    A position where chance is to move counts as a draw without moves: there is nothing to evaluate.
+    A position where chance is to move is described as a draw without legal moves, since it is not evaluated.
     """
     is_over, to_play = game.terminal(state), game.to_play(state)
     result, legal = game.returns(state)[:, 0], game.legal(state)
@@ -48,31 +49,31 @@ def describe(game: TensorGame, state: Any, dtype: torch.dtype, memory_format: to
 
 
 _COMPILE_OPTIONS: dict[str, Any] = {
-    # Slots are ours and always in range; a check of each would be a branch in every kernel.
+    # Slots are always in range, and a check would be a branch in every kernel.
     "assert_indirect_indexing": False,
-    # What a game says has several shapes, a kernel each; one launch for all of them is cheaper than three.
+    # The outputs of a game have several shapes, each with its own kernel. One launch for all is cheaper than several.
     "combo_kernels": True,
     "combo_kernel_per_subkernel_blocks": True,
 }
 
 
 def _compile_options() -> dict[str, Any]:
-    """Those that this PyTorch knows."""
+    """Return the compile options that this version of PyTorch supports."""
     config: Any = import_module("torch._inductor.config")
     return {name: value for name, value in _COMPILE_OPTIONS.items() if hasattr(config, name)}
 
 
 class Leaves:
-    """Makes leaves in the pools, and describes them.
+    """Makes leaves in the pools, and describes them to the evaluator.
 
     Args:
-        game: whose leaves.
-        pools: where they are.
-        walks: which leaves: K rows per tree.
-        chance: what draws need, in a game of chance.
-        dtype: of the observations.
-        memory_format: of observations that are boards.
-        is_compiled: translate the recording with torch.compile.
+        game: the rules.
+        pools: the nodes of the trees.
+        walks: the selected leaves, K rows per tree.
+        chance: the state of the chance draws, in a game with chance.
+        dtype: type of the observations.
+        memory_format: memory format of observations that are boards.
+        is_compiled: compile the game's functions with torch.compile.
     """
 
     def __init__(
@@ -95,8 +96,8 @@ class Leaves:
         num_leaves = len(walks.is_new) // pools.num_trees
         self._row_base = self._base if num_leaves == 1 else self._base.repeat_interleave(num_leaves)
         self._makes_first = num_leaves > 1 and chance is not None
-        # The same memory under another name. A compiler that knew would keep writing apart from reading; but a slot is
-        # never written and read in the same step, so both may share a kernel.
+        # Aliases of the same memory. If the compiler knew, it would separate writing from reading. But a slot is never
+        # written and read in the same step, so both may share a kernel.
         self._targets = [torch.from_dlpack(state) for state in pools.states]
         rules = as_chance_game(game)
         self._nodes = None
@@ -112,14 +113,14 @@ class Leaves:
         self._roots = self._record(self._describe_roots, list(pools.states), is_compiled)
 
     def make(self, walk: int) -> None:
-        """Step every tree's parent along the action of one walk of a round, and on to where a player is to move."""
+        """Make the leaves of one walk of a round: play its action in every tree, then draw outcomes of chance."""
         assert self._nodes is not None
         self._nodes.finish(self._make(*self._nodes.inputs(walk)), walk)
 
     def describe_new(self) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """Step every row's parent along its action into its slot: (to_play, result, legal, observations).
+        """Make the leaf of every row, and return (to_play, result, legal, observations) of the leaves.
 
-        In rounds of several leaves in a game of chance `make` has done the steps.
+        In a game with chance and several leaves per round, `make` has already made the leaves.
         """
         if self._nodes is None:
             return self._named(self._new(*self._inputs()))
@@ -130,7 +131,7 @@ class Leaves:
         return self._named(shown)
 
     def describe_roots(self) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """The same of the positions in slot 0."""
+        """Return (to_play, result, legal, observations) of the roots."""
         return self._named(self._roots(*self._pools.states))
 
     def _inputs(self) -> list[Tensor]:
@@ -180,8 +181,8 @@ class Leaves:
             recorded: Any = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*inputs)
         except Exception as error:
             raise GameError(
-                f"{type(self._game).__name__} cannot be recorded as torch ops ({error}): it may look at the values of "
-                "tensors; windrow.tensor.check_game says where"
+                f"{type(self._game).__name__} cannot be recorded as torch ops ({error}): its functions may look at the "
+                "values of tensors; windrow.tensor.check_game shows where"
             ) from error
         compiled: Any = torch.compile(recorded, fullgraph=True, dynamic=False, options=_compile_options())
         return compiled

@@ -1,4 +1,4 @@
-"""Will the trees fit? Said before anything is allocated."""
+"""The memory that trees need, and a check before anything is allocated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windrow.tensor.tree.pools import bytes_per_tree, row_stride, slots_for
 from windrow.tensor.tree.under_way import bytes_under_way
 
 _SHARE = 0.9
-"""Of what is free; the rest is for the network's activations and PyTorch itself."""
+"""Share of the free memory that trees may use; the rest is for the network's activations and PyTorch itself."""
 
 
 def memory_needed(
@@ -22,7 +22,7 @@ def memory_needed(
     max_nodes: int | None = None,
     leaves_per_tree: int | None = None,
 ) -> int:
-    """Bytes that the trees of a `TensorSearch` with these settings take, network not included."""
+    """Return the memory of the trees of a `TensorSearch` with these settings, in bytes, without the network."""
     num_slots = slots_for(game, num_simulations) if max_nodes is None else max_nodes
     return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1)
 
@@ -36,7 +36,7 @@ def _per_tree(game: TensorGame, num_slots: int, num_leaves: int) -> int:
 def check_memory(
     game: TensorGame, num_trees: int, max_nodes: int, num_leaves: int, device: torch.device, max_memory: int | None
 ) -> None:
-    """Raise `SearchError` with the need and the largest B that fits, if B trees do not."""
+    """Raise `SearchError` if B trees do not fit; the message has the memory needed and the largest B that fits."""
     per_tree = _per_tree(game, max_nodes, num_leaves)
     free = int(_SHARE * _free(device))
     limit = free if max_memory is None else min(free, max_memory)
@@ -55,7 +55,7 @@ def check_memory(
 def _free(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        # What PyTorch holds and does not use is free for us too.
+        # Memory that PyTorch has reserved but not allocated is also available.
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     from windrow.memory import spare_memory
 
@@ -63,5 +63,5 @@ def _free(device: torch.device) -> int:
 
 
 def _size(count: int) -> str:
-    """Bytes in words; exactly where gibibytes would show no difference."""
+    """Format a number of bytes: in GiB from 1 GiB on, otherwise exactly."""
     return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count:,} bytes"

@@ -1,7 +1,7 @@
-"""The trees as tensors: one allocation for the life of a search.
+"""The trees as tensors, allocated once for the life of a search.
 
-B trees, M slots of nodes each, A actions. Slot 0 is the root, slots are given out in the order in which nodes are made,
-and the last slot is nobody's: what is computed for rows that have nothing new to add is written there.
+There are B trees with M node slots each, and A actions. Slot 0 is the root. Slots are used in the order in which nodes
+are made. The last slot is a dummy: results of rows without a new node are written there.
 
     edges [B, M, S]             nodes [B, M]               trees [B]
     visits     int32   N        to_play      int32         next_free   int32   first slot not given out
@@ -11,14 +11,14 @@ and the last slot is nobody's: what is computed for rows that have nothing new t
                                 parent_of    int32
                                 action_of    int32
 
-S is A, or the number of outcomes of chance if there are more of those, rounded up to whole groups of lanes; nothing
-past that is ever read. `chance.py` says what a node of chance is, `under_way.py` how a selected leaf is kept. Rows of
-edges are written whole when a node is made, so nothing is cleared between searches. P is -1 where an action is illegal.
-W is for the player to move at the node, as is `node_sum` (the node's own evaluation and all that came through); `value`
-is for player 0. `node_visits` is N(s), 0 where the game is over or chance is to move.
+S is the larger of A and the number of chance outcomes, rounded up to a multiple of the lane group; the padding is never
+read. `chance.py` describes chance nodes, and `under_way.py` describes how selected leaves are stored. Rows of edges are
+written whole when a node is made, so nothing is cleared between searches. P is -1 where an action is illegal. W is for
+the player to move at the node, and so is `node_sum`, the sum of the node's own evaluation and of all values backed up
+through it; `value` is for player 0. `node_visits` is N(s), and 0 where the game is over or chance is to move.
 
-Sums are float64 as in the other engines, not an equivalent: values are float32, and a float64 holds the sum of 2^29 of
-them with the rounding of the law.
+Sums are float64 as in the other engines, so that rounding is the same. Values are float32, and a float64 can hold the
+sum of 2^29 of them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MAX_WORD = 2**31
 
 @dataclass(slots=True)
 class Pools:
-    """All tensors of B trees; see the drawing above. `states` are [B * M, ...], as the game made them."""
+    """All tensors of B trees; see the diagram above. `states` are the game's own tensors, [B * M, ...]."""
 
     num_trees: int
     num_slots: int  # M
     num_actions: int  # A
-    num_edges: int  # A, or the number of outcomes if there are more of those
+    num_edges: int  # the larger of A and the number of chance outcomes
     stride: int  # S
 
     visits: Tensor
@@ -64,41 +64,41 @@ class Pools:
 
     @property
     def num_bytes(self) -> int:
-        """Of all tensors."""
+        """Memory of all tensors, in bytes."""
         named = [getattr(self, field.name) for field in fields(self)]
         tensors = [*self.states, *(tensor for tensor in named if isinstance(tensor, Tensor))]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     @property
     def root_priors(self) -> Tensor:
-        """[B, A]: a view of the roots' rows."""
+        """[B, A] priors of the roots, as a view."""
         return self.prior[:, 0, : self.num_actions]
 
 
 def row_stride(game: TensorGame) -> int:
-    """S."""
+    """Return the padded number of edges per node, S."""
     return -(-num_edges_of(game) // _LANES) * _LANES
 
 
 def slots_for(game: TensorGame, num_simulations: int) -> int:
-    """M: the root, what simulations may make, nodes of chance on the way included, and the slot that is nobody's."""
+    """Return the number of slots, M: the root, all nodes that the simulations may make, and the dummy slot."""
     return 1 + num_simulations * (1 + max_draws_of(game)) + 1
 
 
 def bytes_per_tree(game: TensorGame, num_slots: int) -> int:
-    """What one more tree takes."""
+    """Return the memory of one tree, in bytes."""
     state = sum(tensor[0].numel() * tensor.element_size() for tensor in tensors_of(game.initial(1)))
     edge, node, tree = 4 + 8 + 4 + 4, 4 + 4 + 8 + 4 + 4 + 4, 4 + 1
     return num_slots * (row_stride(game) * edge + node + state) + tree
 
 
 def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.device) -> Pools:
-    """Allocate everything. Contents are arbitrary until trees are planted."""
+    """Allocate the trees. Their contents are meaningless until roots are planted."""
     num_edges, stride = num_edges_of(game), row_stride(game)
     if num_slots * stride * 2 >= _MAX_WORD:
         raise SearchError(
-            f"{num_slots:,} nodes of {num_edges} edges are too many for one tree: an edge must have a number below "
-            f"2^30; keep max_nodes below {_MAX_WORD // 2 // stride:,}"
+            f"{num_slots:,} nodes with {num_edges} edges each are too many for one tree, whose edges are numbered "
+            f"below 2^30: keep max_nodes below {_MAX_WORD // 2 // stride:,}"
         )
 
     def make(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:

@@ -1,7 +1,7 @@
-"""Moving the roots: the subtree under a move is kept, packed to the front of its tree's slots, on the device.
+"""Tree reuse: the subtree under the played move is kept, and packed into the first slots of its tree, on the device.
 
-Slots are given out in the order in which nodes are made, so a parent stands before its children, and the packed tree
-keeps that order. Plain torch ops: this is once per move, and nothing in it waits for the host.
+Slots are used in the order in which nodes are made, so a parent comes before its children. The packed tree keeps that
+order. These are plain torch ops, since they run only once per move, and they do not wait for the host.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from windrow.tensor.tree.chance import play
 from windrow.tensor.tree.pools import NO_CHILD, Pools
 
 _PIECE = 1 << 26
-"""Bytes of a pool that are moved at a time, so that the copy on the way stays small."""
+"""Bytes of a pool that are moved at a time, which limits the size of the temporary copy."""
 
 
 def advance(
     game: TensorGame, pools: Pools, template: Any, move: Tensor, is_unevaluated: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Make the child under `move` [B], an action or an outcome of chance, the root of every tree.
+    """Make the child under `move` [B], an action or a chance outcome, the root of every tree.
 
-    A finished game stays as it is, and so does a tree whose move is negative. A root that was never evaluated
-    (`is_unevaluated` [B] bool) has a state, but no children yet.
+    A tree with a finished game or a negative move stays unchanged. A root that was never evaluated (`is_unevaluated`
+    [B] bool) has a state but no children yet.
 
     Returns:
-        [B] bool each: (the roots that no simulation had reached, which have a state but must be evaluated; the trees
-        that moved).
+        Two [B] bool tensors: (roots that must still be evaluated, because no simulation has reached them; trees whose
+        root has moved).
     """
     num_trees, num_slots = pools.num_trees, pools.num_slots
     tree = torch.arange(num_trees, device=move.device)
@@ -44,7 +44,7 @@ def advance(
     with_chance = as_chance_game(game)
     stepped = tensors_of(game.step(root, move) if with_chance is None else play(with_chance, root, move))
 
-    # Every node looks up, twice as far each time, until it sees the new root or the old one.
+    # Pointer doubling: every node looks up, twice as far each time, until it finds the new root or the old one.
     above = torch.where(slot == top[:, None], top[:, None], pools.parent_of.to(torch.int64))
     for _ in range((num_slots - 1).bit_length()):
         above = above.gather(1, above)
@@ -69,7 +69,7 @@ def advance(
 
 
 def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:
-    """Bring the nodes of some trees to their new slots."""
+    """Move the nodes of some trees to their new slots."""
     rows = source[:, :, None].expand(-1, -1, pools.stride)
     for pool in (pools.visits, pools.value_sum, pools.prior):
         pool[some] = pool[some].gather(1, rows)

@@ -1,10 +1,10 @@
-"""Simulations under way: what `select` found and `complete` has not yet backed up.
+"""Simulations under way: leaves that `select` has chosen and `complete` has not yet backed up.
 
 K leaves of every tree are under way at a time; row b * K + k is walk k of tree b. With K = 1 nothing else is needed.
-With more, walks of one round must be kept apart: what they chose is counted in the trees as in flight (I), by the law's
-rules, until it is backed up.
+With K > 1, the walks of a round must be kept apart: until they are backed up, their edges are counted in the trees as
+in flight (I), by the rule `SearchConfig.in_flight`.
 
-The evaluation of new roots is under way in the same form, one row per tree: such a leaf is in slot 0 and has no path.
+New roots under evaluation have the same form, one row per tree: such a leaf is in slot 0 and has no path.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from windrow.tensor.tree.pools import Pools
 
 @dataclass(slots=True)
 class UnderWay:
-    """Leaves that were selected, one per row."""
+    """Selected leaves, one per row."""
 
     path: Tensor  # [rows, M] int32: (node * S + action) * 2 + player to move there
-    numbers: Tensor  # [5, rows] int32: the next five in one piece
+    numbers: Tensor  # [5, rows] int32: memory of the next five fields
     depth: Tensor  # [rows] int32: edges of the path
     leaf: Tensor  # [rows] int32: the node whose value is backed up
     parent: Tensor  # [rows] int32: the node above it
     action: Tensor  # [rows] int32: the edge taken there
-    slot: Tensor  # [rows] int32: where what the game and the evaluator say goes
-    is_new: Tensor  # [rows] bool: the leaf is made by this simulation
+    slot: Tensor  # [rows] int32: slot that the answers of the game and the evaluator are written to
+    is_new: Tensor  # [rows] bool: this simulation makes the leaf
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
-        """What kernels are given of it, in their order."""
+        """The tensors that kernels take, in their order."""
         return self.path, self.depth, self.leaf, self.parent, self.action, self.slot, self.is_new
 
     def clear(self, nobody: int) -> None:
-        """Nothing is under way: what is said of these rows goes to slot `nobody`."""
+        """Discard all leaves; answers for these rows then go to the dummy slot `nobody`."""
         self.numbers.zero_()
         self.slot.fill_(nobody)
         self.is_new.zero_()
@@ -45,13 +45,13 @@ class UnderWay:
 
 @dataclass(slots=True)
 class Answer:
-    """What game and evaluator say about leaves, one per row.
+    """Answers of the game and the evaluator about leaves, one per row.
 
     logits, values: from the evaluator, any floating type; values are for the player to move.
     """
 
     to_play: Tensor  # [rows] int32, TERMINAL where the game is over
-    result: Tensor  # [rows] float32: for player 0, of finished games
+    result: Tensor  # [rows] float32: result of finished games, for player 0
     legal: Tensor  # [rows, A] bool
     logits: Tensor  # [rows, A]
     values: Tensor  # [rows]
@@ -59,7 +59,7 @@ class Answer:
 
 @dataclass(slots=True)
 class InFlightCounts:
-    """I, where K > 1. All of `edges` and `nodes` is zero between rounds."""
+    """Counts of visits in flight (I), for K > 1. `edges` and `nodes` are zero between rounds."""
 
     num_leaves: int  # K
     rule: InFlight
@@ -70,22 +70,23 @@ class InFlightCounts:
 
 
 def bytes_under_way(stride: int, num_slots: int, num_leaves: int) -> int:
-    """Of one tree, beside its pools."""
+    """Return the memory for the leaves under way of one tree, in bytes."""
     row = 5 * 4 + 1
     walks = num_leaves * (num_slots * 4 + row)
     return walks if num_leaves == 1 else walks + row + num_slots * (stride * 4 + 4) + 4
 
 
 def make_walks(pools: Pools, num_leaves: int) -> UnderWay:
-    """K rows per tree, allocated once."""
+    """Allocate K rows per tree."""
     rows, device = pools.num_trees * num_leaves, pools.visits.device
     return _make(torch.zeros((rows, pools.num_slots), dtype=torch.int32, device=device), rows)
 
 
 def make_root_rows(pools: Pools, walks: UnderWay) -> UnderWay:
-    """One row per tree for the evaluation of new roots: `walks` themselves with K = 1, since a search follows it.
+    """Return one row per tree for the evaluation of new roots.
 
-    With more, these are rows of their own. They have no path, so its memory may be that of the walks.
+    With K = 1 these are the rows of `walks`. With K > 1 they are separate rows. They share the memory of the paths,
+    which roots do not use.
     """
     if len(walks.is_new) == pools.num_trees:
         return walks
@@ -100,7 +101,7 @@ def _make(path: Tensor, rows: int) -> UnderWay:
 
 
 def make_in_flight(config: SearchConfig, pools: Pools, num_leaves: int) -> InFlightCounts | None:
-    """The counts of what is in flight, allocated once; with K = 1 there is nothing to keep apart."""
+    """Allocate the counts of visits in flight; None with K = 1, which needs none."""
     if num_leaves == 1:
         return None
     return InFlightCounts(
