@@ -180,5 +180,5 @@ def test_a_player_that_does_not_answer_is_named() -> None:
         def close(self) -> None:
             pass
 
-    with pytest.raises(SearchError, match="silent answered 5 positions with 0 moves"):
+    with pytest.raises(SearchError, match="silent returned 0 moves for 5 positions"):
         play_match(CONNECT4, Silent(), "random", num_games=10)

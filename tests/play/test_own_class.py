@@ -89,5 +89,5 @@ def test_a_checkpoint_must_be_able_to_make_the_game_again(tmp_path: Path):
     net = ResNet.for_game(GAME, channels=4, blocks=1)
     with pytest.raises(ConfigError, match=r"windrow\.make_game\('FILE\.py:Sticks'\)"):
         save_checkpoint(tmp_path, 1, game=GAME, net=net, **facts)
-    with pytest.raises(ConfigError, match=r"Net does not say how it was made, .*make_network"):
+    with pytest.raises(ConfigError, match=r"Net has no description, .*make_network"):
         save_checkpoint(tmp_path, 1, game=make_game("tictactoe"), net=make_net(), **facts)

@@ -135,7 +135,7 @@ def test_a_game_is_worth_most_against_well_known_players_of_equal_strength() -> 
     games = simulate(rng, {"anchor": 0.0, "equal": 700.0}, 300) + simulate(rng, {"equal": 700.0, "a": 700.0}, 10)
     games += [duel("rare", "anchor"), duel("a", "rare")]
     found = fit_ratings(games, anchor="anchor")
-    worth = {name: found.worth("a", name) for name in ("anchor", "equal", "rare")}
+    worth = {name: found.variance_reduction("a", name) for name in ("anchor", "equal", "rare")}
     assert worth["equal"] > worth["rare"] and worth["equal"] > worth["anchor"]
 
     def variance(ratings: Ratings) -> float:
@@ -145,7 +145,7 @@ def test_a_game_is_worth_most_against_well_known_players_of_equal_strength() -> 
     more = fit_ratings([*games, draw("a", "equal")], anchor="anchor")
     assert variance(found) - variance(more) == pytest.approx(worth["equal"], rel=0.25)
     # One without games is as good as the player it is like, in doubt.
-    assert found.worth("new", "equal", like="a", doubt=200) > worth["equal"]
+    assert found.variance_reduction("new", "equal", like="a", deviation=200) > worth["equal"]
 
 
 def test_games_that_do_not_fit_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Playing: players, matches between them and the difference in strength that a match shows."""
+"""Players, matches and tournaments between them, and their difference in strength as Elo."""
 
 from windrow.play.elo import SequentialTest, elo_to_score, score_to_elo
 from windrow.play.match import MatchProgress, MatchResult, play_match

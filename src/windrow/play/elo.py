@@ -1,13 +1,12 @@
-"""From the results of paired games to a difference in strength: Elo, its error bars, and a test that stops when sure.
+"""The difference in strength of two players: Elo with error bars, and a sequential test that can end a match early.
 
-Games come in pairs: one opening, played twice with the sides changed. The two games of a pair are not independent (an
-opening that wins by itself gives each player one), but the pairs are, so that a pair is what all statistics count: A's
-points in it are 0, 1/2, 1, 3/2 or 2, hence "pentanomial". Unpaired counting would take the luck of the openings for
-uncertainty about the players.
+Games come in pairs: both games of a pair have the same opening, with the sides changed. The two games of a pair are not
+independent (in an opening that one side always wins, each player wins once), but different pairs are. All statistics
+therefore count pairs. A's points in a pair are 0, 1/2, 1, 3/2 or 2, so the model is called pentanomial. If single games
+were counted, differences between openings would look like uncertainty about the players.
 
-Everything is computed as if one more pair had been played, half of it won and half of it lost by A. This doubt
-matters only in short or one-sided matches: ten wins out of ten are a large difference with a large error, not an
-infinite one.
+The prior is one more pair, half of it won and half of it lost by A. It matters only in short or one-sided matches: ten
+wins of ten then give a large difference with a large error, not an infinite difference.
 """
 
 from __future__ import annotations
@@ -22,27 +21,28 @@ from windrow.errors import ConfigError
 Verdict: TypeAlias = Literal["a_stronger", "b_stronger", "equal"]
 
 _SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""A's share of the points in a pair, by the half points it made."""
-_DOUBT = (0.5, 0.0, 0.0, 0.0, 0.5)
-_TWO_SIDED_95 = 1.959964
+"""A's share of the points in a pair, by its number of half points."""
+_PRIOR = (0.5, 0.0, 0.0, 0.0, 0.5)
+TWO_SIDED_95 = 1.959964
+"""Half the width of a 95 % confidence interval, in standard errors."""
 
 
 def score_to_elo(score: float) -> float:
-    """The Elo difference at which `score`, from 0 to 1, is expected; infinite at the ends."""
+    """The Elo difference for which `score`, from 0 to 1, is the expected score; infinite for 0 and 1."""
     if not 0.0 <= score <= 1.0:
-        raise ConfigError(f"a score is from 0 to 1, not {score}")
+        raise ConfigError(f"a score must be from 0 to 1, not {score}")
     if score in (0.0, 1.0):
         return math.copysign(math.inf, score - 0.5)
     return 400.0 * math.log10(score / (1.0 - score))
 
 
 def elo_to_score(elo: float) -> float:
-    """The score to expect, from 0 to 1, of a player who is `elo` stronger."""
+    """The expected score, from 0 to 1, of a player who is `elo` stronger than the opponent."""
     return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
 
 
 class PairCounts:
-    """How many pairs gave A 0, 1/2, 1, 3/2 and 2 points."""
+    """Numbers of pairs in which A made 0, 1/2, 1, 3/2 and 2 points."""
 
     def __init__(self, points: Iterable[float] = ()) -> None:
         self.counts = [0, 0, 0, 0, 0]
@@ -56,12 +56,12 @@ class PairCounts:
         """Count one more pair, in which A made `points`."""
         half_points = round(2 * points)
         if half_points != 2 * points or not 0 <= half_points <= 4:
-            raise ConfigError(f"A's points in a pair are 0, 0.5, 1, 1.5 or 2, not {points}")
+            raise ConfigError(f"A's points in a pair must be 0, 0.5, 1, 1.5 or 2, not {points}")
         self.counts[half_points] += 1
 
     def moments(self) -> tuple[float, float, float]:
-        """Mean and variance of A's share of the points in a pair, and the number of pairs; all with the doubt."""
-        weights = [count + doubt for count, doubt in zip(self.counts, _DOUBT, strict=True)]
+        """Mean and variance of A's share of the points in a pair, and the number of pairs; all with the prior."""
+        weights = [count + prior for count, prior in zip(self.counts, _PRIOR, strict=True)]
         total = sum(weights)
         mean = sum(weight * score for weight, score in zip(weights, _SCORES, strict=True)) / total
         variance = sum(weight * (score - mean) ** 2 for weight, score in zip(weights, _SCORES, strict=True)) / total
@@ -70,11 +70,11 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How much stronger A is than B.
+    """An estimate of how much stronger A is than B.
 
     elo: the difference, positive if A is stronger.
     elo_error: half the width of the 95 % confidence interval around `elo`.
-    los: likelihood of superiority, the probability from 0 to 1 that A is the stronger one at all.
+    los: likelihood of superiority: the probability, from 0 to 1, that A is stronger than B.
     """
 
     elo: float
@@ -86,29 +86,29 @@ class Estimate:
 
 
 def estimate(pairs: PairCounts) -> Estimate:
-    """What the pairs say about the difference in strength."""
+    """Estimate the difference in strength from the results of pairs."""
     mean, variance, total = pairs.moments()
     deviation = math.sqrt(variance / total)
-    # The interval is taken on the Elo scale, where it is symmetric and cannot leave the possible range.
+    # The interval is symmetric on the Elo scale. On the scale of scores it could go beyond 0 or 1.
     slope = 400.0 / math.log(10.0) / (mean * (1.0 - mean))
     los = 0.5 * (1.0 + math.erf((mean - 0.5) / deviation / math.sqrt(2.0)))
-    return Estimate(elo=score_to_elo(mean), elo_error=_TWO_SIDED_95 * slope * deviation, los=los)
+    return Estimate(elo=score_to_elo(mean), elo_error=TWO_SIDED_95 * slope * deviation, los=los)
 
 
 class SequentialTest:
-    """Says as early as it can whether A is stronger, B is stronger, or neither by much.
+    """Decides as early as possible whether A is stronger, B is stronger, or the difference is too small to matter.
 
-    Two sequential probability ratio tests run side by side, one for each player: is it stronger than the other by no
-    more than `elo0`, or by `elo1`? The likelihood ratio is the generalized one for the mean of pair results whose
-    variance is estimated from the pairs themselves (GSPRT). The first test to say `elo1` decides; when both have said
-    `elo0` the players are as good as equal. Wald's bounds keep the error rates over the whole match, however often one
-    looks.
+    Two sequential probability ratio tests run side by side, one for each player. Each tests whether its player is
+    stronger than the other by `elo1`, or by no more than `elo0`. They use the generalized likelihood ratio (GSPRT) for
+    the mean of pair results, with the variance estimated from the same pairs. The first test that accepts `elo1`
+    decides the match; if both accept `elo0`, the players count as equal. With Wald's bounds, the error rates hold for
+    the whole match, although the tests are evaluated after every pair.
 
     Args:
-        elo0: a difference that does not matter.
-        elo1: one that must not be missed.
-        alpha: probability to call one of two equal players stronger.
-        beta: probability to miss a difference of `elo1`.
+        elo0: largest difference in Elo that does not matter.
+        elo1: difference in Elo that the test must not miss.
+        alpha: probability that one of two equal players is called stronger.
+        beta: probability that a difference of `elo1` is missed.
     """
 
     def __init__(self, *, elo0: float = 0.0, elo1: float = 50.0, alpha: float = 0.05, beta: float = 0.05) -> None:
@@ -116,10 +116,10 @@ class SequentialTest:
             raise ConfigError(f"a test needs 0 <= elo0 < elo1, not elo0={elo0:g} and elo1={elo1:g}")
         for name, rate in (("alpha", alpha), ("beta", beta)):
             if not 0.0 < rate < 0.5:
-                raise ConfigError(f"{name} is an error rate between 0 and 0.5, not {rate:g}")
+                raise ConfigError(f"{name} is an error rate: it must be between 0 and 0.5, not {rate:g}")
         self.elo0, self.elo1, self.alpha, self.beta = elo0, elo1, alpha, beta
         self.pairs = PairCounts()
-        # Either player may be called the stronger one by mistake: each test has half of alpha.
+        # Two tests can call a player stronger by mistake, so each has half of alpha.
         self.upper = math.log((1.0 - beta) / (alpha / 2.0))
         self.lower = math.log(beta / (1.0 - alpha / 2.0))
         self._is_open = [True, True]
@@ -132,7 +132,7 @@ class SequentialTest:
         )
 
     def add(self, points: float) -> Verdict | None:
-        """Count one more pair, in which A made `points`; returns the verdict once there is one, which is final."""
+        """Count one more pair, in which A made `points`; return the verdict, or None. The first verdict is final."""
         self.pairs.add(points)
         if self.verdict is not None:
             return self.verdict
@@ -146,7 +146,7 @@ class SequentialTest:
         return self.verdict
 
     def log_ratios(self) -> tuple[float, float]:
-        """The log-likelihood ratio of "stronger by elo1" to "by elo0", for A and for B."""
+        """Log-likelihood ratios of "stronger by `elo1`" to "stronger by `elo0`", for A and for B."""
         mean, variance, total = self.pairs.moments()
         low, high = elo_to_score(self.elo0), elo_to_score(self.elo1)
         scale = total * (high - low) / (2.0 * variance)

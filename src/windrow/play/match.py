@@ -1,9 +1,9 @@
-"""Matches: two players, many games at once, in pairs with the sides changed."""
+"""Matches of two players: many games at once, in pairs with the sides changed."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal, TypeAlias
@@ -14,28 +14,29 @@ from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.games.python_game import as_core_game
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
-from windrow.play.players import Player, make_player
+from windrow.play.players import Player, open_players
 from windrow.play.seating import Gain, SeatedGame, Table, gain_of, lettered
 
 StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
-"""What ended a match: all its games ("games"), a verdict of the sequential test, or nothing yet ("running")."""
+"""Why a match ended: all games were played ("games"), or the verdict of the sequential test. "running": it has not
+ended."""
 
 _PAIR = ((0, 1), (1, 0))
-"""Who sits where in the two games of a pair."""
+"""Player in each seat, for the two games of a pair."""
 _OPENINGS_PLIES = 4
 _NUM_LENGTHS = 16
-"""Random games that say how long games are."""
+"""Number of random games from which the length of games is estimated."""
 _FIRST_GAMES = 32
-"""Games that run at once in the beginning, if a test may end the match."""
-_PATIENCE = 64
-"""Openings drawn in a row without a new one before they are made longer."""
+"""Number of games that run at once in the beginning, if a test may end the match."""
+_MAX_REPEATS = 64
+"""Openings drawn in a row without a new one, after which openings get longer."""
 
 _VERDICTS: dict[str, str] = {
-    "games": "all games played, the test was not sure",
+    "games": "all games played, the test reached no verdict",
     "running": "not finished",
     "a_stronger": "the test is sure: A is stronger",
     "b_stronger": "the test is sure: B is stronger",
-    "equal": "the test is sure: no difference that matters",
+    "equal": "the test is sure: the difference is too small to matter",
 }
 
 
@@ -43,11 +44,11 @@ _VERDICTS: dict[str, str] = {
 class MatchGame:
     """One game of a match.
 
-    moves: all of it, opening included, as `game.state_from_moves` reads it.
-    first: who had the first move of the game, "A" or "B".
-    score: A's points, 0, 0.5 or 1.
+    moves: moves of the whole game, including the opening, as text for `game.state_from_moves`.
+    first: player with the first move of the game, "A" or "B".
+    score: A's points: 0, 0.5 or 1.
     gain: A's return, from -1 to 1.
-    lead: A's score less B's, in a game with scores (azul); otherwise None.
+    lead: A's score minus B's in a game with scores (azul); otherwise None.
     """
 
     moves: str
@@ -59,62 +60,62 @@ class MatchGame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchResult:
-    """What a match found. Everything is seen from A's side.
+    """Result of a match. All results are those of A.
 
-    games: in pairs, in the order of their openings.
-    pairs: how many pairs gave A 0, 1/2, 1, 3/2 and 2 points.
-    elo: how much stronger A is; see `windrow.play.elo`.
-    elo_error: half the width of its 95 % confidence interval.
-    los: likelihood of superiority, from 0 to 1.
+    games: the games, in pairs, in the order of their openings.
+    pairs: numbers of pairs in which A made 0, 1/2, 1, 3/2 and 2 points.
+    elo: Elo difference, positive if A is stronger; see `windrow.play.elo`.
+    elo_error: half the width of the 95 % confidence interval of `elo`.
+    los: likelihood of superiority: the probability, from 0 to 1, that A is stronger than B.
     """
 
     game: CoreGame
-    """What was played."""
+    """The game that was played."""
     player_a: str
-    """Name of the first player."""
+    """Name of player A."""
     player_b: str
-    """Name of the other."""
+    """Name of player B."""
     games: tuple[MatchGame, ...]
     pairs: tuple[int, int, int, int, int]
     elo: float
     elo_error: float
     los: float
     stopped_by: StoppedBy
-    """What ended the match: all games were played, the test was sure, or someone stopped it."""
+    """Why the match ended; "running" for the result so far of a match that has not ended."""
     test: str
-    """The sequential test in words; empty if there was none."""
+    """Description of the sequential test; empty if there was none."""
     seed: int
-    """Key of the openings and of all that is random in the match."""
+    """Random seed of the match: of its openings, its dice, and the players given as specs."""
 
     @property
     def wins(self) -> int:
-        """Games that A won."""
+        """Number of games that A won."""
         return sum(game.score == 1.0 for game in self.games)
 
     @property
     def draws(self) -> int:
-        """Games that nobody won."""
+        """Number of drawn games."""
         return sum(game.score == 0.5 for game in self.games)
 
     @property
     def losses(self) -> int:
-        """Games that B won."""
+        """Number of games that B won."""
         return sum(game.score == 0.0 for game in self.games)
 
     @property
     def score(self) -> float:
-        """A's share of the points, from 0 to 1; one half while there are no games."""
+        """A's share of the points, from 0 to 1; 0.5 while there are no games."""
         return sum(game.score for game in self.games) / len(self.games) if self.games else 0.5
 
     @property
     def score_when_first(self) -> float:
-        """A's share of the points in games in which it moved first."""
+        """A's share of the points in the games in which A moved first; 0.5 while there are none."""
         scores = [game.score for game in self.games if game.first == "A"]
         return sum(scores) / len(scores) if scores else 0.5
 
     @property
     def gain(self) -> Gain | None:
-        """What A makes a game, in a game with more than wins, draws and losses; otherwise None."""
+        """A's mean result of a game; None if the game only has wins, draws and losses."""
         leads = [game.lead for game in self.games if game.lead is not None]
         has_leads = 0 < len(leads) == len(self.games)
         values = leads if has_leads else [game.gain for game in self.games]
@@ -122,7 +123,7 @@ class MatchResult:
         return gain_of(self.game, pairs, scored="points" if has_leads else "")
 
     def table(self, max_width: int | None = None) -> str:
-        """The result as text. Names that would make a row longer than `max_width` stand above the table."""
+        """Format the result as text. Names that would make a row longer than `max_width` are listed above the table."""
         rows = [
             ("A", self.player_a, f"  {self.wins:>5}  {self.draws:>5}  {self.losses:>6}  {self.score:>6.1%}"),
             ("B", self.player_b, f"  {self.losses:>5}  {self.draws:>5}  {self.wins:>6}  {1.0 - self.score:>6.1%}"),
@@ -133,21 +134,21 @@ class MatchResult:
             f"A - B: {self.elo:+.0f} ± {self.elo_error:.0f} Elo (95 %); {self._superiority()}",
         ]
         if (gain := self.gain) is not None:
-            lines.append(f"A makes {gain}")
+            lines.append(f"A gains {gain}")
         if self.test or self.stopped_by == "running":
             lines.append(_VERDICTS[self.stopped_by] + (f" ({self.test})" if self.test else ""))
         return "\n".join(lines)
 
     def _superiority(self) -> str:
-        """Who is likely to be stronger, in words."""
+        """Name the player that is probably stronger."""
         if 0.495 <= self.los <= 0.505:
-            return "either may be the stronger one"
+            return "either player may be stronger"
         name, likelihood = ("A", self.los) if self.los > 0.5 else ("B", 1.0 - self.los)
         share = f"{likelihood:.1%}" if likelihood <= 0.999 else "more than 99.9%"
         return f"{name} is stronger with a probability of {share}"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return the whole result as plain values for JSON."""
         return {
             "game": self.game.name,
             "game_options": dict(self.game.options),
@@ -173,11 +174,11 @@ class MatchResult:
 
 @dataclass(frozen=True, slots=True)
 class MatchProgress:
-    """How far a match is.
+    """Progress of a match.
 
-    result: of the pairs that count so far.
-    num_finished: games that are over, with those whose turn to count has not come.
-    num_games: games of the whole match, if nothing ends it earlier.
+    result: result of the pairs that are counted so far.
+    num_finished: number of games that are over, including those that wait to be counted in order.
+    num_games: number of games of the whole match, if the test does not end it earlier.
     """
 
     result: MatchResult
@@ -200,78 +201,76 @@ def play_match(
     network: object = None,
     num_threads: int | None = None,
 ) -> MatchResult:
-    """Let two players play each other.
+    """Play a match between two players.
 
-    Every opening is played twice with the sides changed. Openings are random legal moves, no two alike; if that many
-    plies have too few, later ones are longer, and players that answer always alike may then play a game again. Games
-    are played to their end. The same seed gives the same games, and for players that answer a position always alike
-    `max_concurrent` does not change them either: pairs count in the order of their openings, not in the order in which
-    they end, so that short games have no head start.
+    Every opening is played twice, with the sides changed. Openings are random legal moves to different positions. If
+    there are too few different openings of that length, later openings are longer, and deterministic players may then
+    play a game again. Every game is played to its end.
+
+    The same seed gives the same games. If the players are deterministic, `max_concurrent` does not change the games
+    either. Pairs are counted in the order of their openings, not in the order in which they end; otherwise short games
+    would be counted first.
 
     Args:
-        game: what to play; an object of your own class too, whose states players are given as `State`s: what the
-            class made is in their `data`.
-        a: a player, or a spec for `make_player`.
-        b: the other one; as a spec it has another seed than A.
-        num_games: how many at most; even.
-        seed: of the openings, and of players given as specs.
-        openings_plies: random moves at the start; None: 4, or about a quarter of a random game where that is
-            less (2 in tic-tac-toe).
+        game: the game. An object of your own class may be given; players then get its states wrapped in `State`, with
+            the object that the class made as `data`.
+        a: player A, or a spec for `make_player`.
+        b: player B, or a spec. Players given as specs have different seeds.
+        num_games: maximum number of games; even.
+        seed: seed of the openings, the dice, and the players given as specs.
+        openings_plies: number of random moves in an opening. None: 4, but no more than about a quarter of a random
+            game (2 in tic-tac-toe).
         stop_when_sure: whether the sequential test may end the match.
-        test: a fresh test to use in place of the standard one.
-        max_concurrent: games that run at once; even.
-        on_progress: called whenever a game is over.
-        network: networks of your own that players given as specs may need, as for `make_player`.
-        num_threads: threads of players given as specs, as for `make_player`.
+        test: a new test to use instead of the default one.
+        max_concurrent: maximum number of games that run at once; even.
+        on_progress: called when games end, with the progress so far.
+        network: your own network classes for players given as specs, as for `make_player`.
+        num_threads: number of threads of players given as specs, as for `make_player`.
     """
     for name, value in (("num_games", num_games), ("max_concurrent", max_concurrent)):
         if isinstance(value, bool) or value < 2 or value % 2:
-            raise ConfigError(f"{name} must be even and 2 or more, because games are played in pairs; not {value}")
+            raise ConfigError(f"{name} must be even and 2 or more, because games are played in pairs, not {value}")
     game = as_core_game(game)
     plies = default_plies(game) if openings_plies is None else openings_plies
     if isinstance(plies, bool) or plies < 0:
         raise ConfigError(f"openings_plies must be 0 or more, not {plies}")
     if game.num_players != 2:
         raise ConfigError(f"a match is for two players, but {game!r} has {game.num_players}: use play_tournament")
-    made: list[Player] = []
-    try:
-        for player, own_seed in ((a, 2 * seed), (b, 2 * seed + 1)):
-            if isinstance(player, str):
-                player = make_player(game, player, seed=own_seed, network=network, num_threads=num_threads)
-            made.append(player)
-        first_test = (test or SequentialTest()) if stop_when_sure else None
-        match = _Match(game, made[0], made[1], num_games, seed, random_openings(game, plies, seed=seed), first_test)
+    with open_players(game, (a, b), seed=seed, network=network, num_threads=num_threads) as players:
+        chosen_test = (test or SequentialTest()) if stop_when_sure else None
+        openings = random_openings(game, plies, seed=seed)
+        match = _Match(game, players, num_games, seed, openings, chosen_test)
         return match.run(max_concurrent, on_progress)
-    finally:
-        for player, given in zip(made, (a, b), strict=False):
-            if isinstance(given, str):
-                player.close()
 
 
 def default_plies(game: CoreGame) -> int:
-    """Random moves that make games differ without deciding them: 4, but only about a quarter of a random game."""
+    """Number of random moves that make games differ without deciding them: 4, or a quarter of a shorter random game."""
     most = 4 * _OPENINGS_PLIES
     lengths = [sum(1 for _ in islice(_random_walk(game, random.Random(seed)), most)) for seed in range(_NUM_LENGTHS)]
     return round(sum(lengths) / len(lengths) / 4)
 
 
 def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterator[tuple[list[int], State]]:
-    """Unfinished positions after random moves, and those moves, without end; no two alike while there are others."""
+    """Yield random openings without end, as moves and the unfinished position after them.
+
+    No position repeats until there are no others. Openings get longer than `num_plies` if those of this length are used
+    up, and shorter if games end earlier.
+    """
     draw = random.Random(seed)
     seen: set[int] = set()
     plies, num_repeats = num_plies, 0
     while True:
         opening = next(islice(_random_walk(game, draw), plies, None), None)
         key = None if opening is None else game.hash(opening[1])
-        if (key is None or key in seen) and num_repeats < _PATIENCE:
+        if (key is None or key in seen) and num_repeats < _MAX_REPEATS:
             num_repeats += 1
             continue
         if opening is None and plies > num_plies:
-            plies = num_plies  # games do not last that long: repeat the openings there are
+            plies = num_plies  # no game is that long: repeat the openings
             seen.clear()
         elif opening is None:
             if num_plies == 0:
-                raise GameError(f"{game!r} is over before it begins: there is nothing to play")
+                raise GameError(f"{game!r} is over before the first move: there is nothing to play")
             plies = num_plies = num_plies - 1
         elif key is None or key in seen:
             plies += 1
@@ -282,7 +281,7 @@ def random_openings(game: CoreGame, num_plies: int, *, seed: int = 0) -> Iterato
 
 
 def _random_walk(game: CoreGame, draw: random.Random) -> Iterator[tuple[list[int], State]]:
-    """A random game: its unfinished positions after 0, 1, ... moves of players, and what led there, chance included."""
+    """Play a random game: yield the moves, with outcomes of chance, and the position after 0, 1, ... players' moves."""
     state, moves = pass_chance(game, game.initial_state(), lambda _: draw.getrandbits(64))
     while game.to_play(state) != TERMINAL:
         yield moves, state
@@ -297,27 +296,26 @@ class _Match:
     def __init__(
         self,
         game: CoreGame,
-        a: Player,
-        b: Player,
+        players: Sequence[Player],
         num_games: int,
         seed: int,
         openings: Iterator[tuple[list[int], State]],
         test: SequentialTest | None,
     ) -> None:
-        self._game, self._players, self._num_games, self._seed = game, (a, b), num_games, seed
-        self._openings, self._test, self._table = openings, test, Table(game, (a, b), seed)
+        self._game, self._players, self._num_games, self._seed = game, players, num_games, seed
+        self._openings, self._test, self._table = openings, test, Table(game, players, seed)
         self._waiting: dict[int, MatchGame] = {}
-        """Games that are over, but whose turn to count has not come."""
+        """Games that are over and wait to be counted in order, by their index."""
         self._games: list[MatchGame] = []
         self._pairs = PairCounts()
         self._num_begun = 0
         self._stopped_by: StoppedBy = "running"
 
     def run(self, max_concurrent: int, on_progress: Callable[[MatchProgress], None] | None) -> MatchResult:
-        """Play until all games are over or the test is sure."""
+        """Play until all games are over or the test has a verdict."""
         seats: list[SeatedGame] = []
         while self._stopped_by == "running":
-            # A test may be sure after a few games: those that run are no more than those that count.
+            # A test may end the match after a few games, so no more games run than are counted already.
             limit = max_concurrent if self._test is None else min(max_concurrent, max(_FIRST_GAMES, len(self._games)))
             while len(seats) + 2 <= limit and self._num_begun < self._num_games:
                 seats += self._next_pair()
@@ -334,7 +332,7 @@ class _Match:
         return self.result()
 
     def result(self) -> MatchResult:
-        """Of the pairs that count so far."""
+        """The result of the pairs that are counted so far."""
         found = estimate(self._pairs)
         return MatchResult(
             game=self._game,
@@ -351,14 +349,14 @@ class _Match:
         )
 
     def _next_pair(self) -> list[SeatedGame]:
-        """Both games of the next opening; A moves first in the first of them."""
+        """Start both games of the next opening; A has the first seat in the first of them."""
         moves, state = next(self._openings)
         pair = self._table.seat(self._num_begun, self._num_begun // 2, moves, state, _PAIR)
         self._num_begun += 2
         return pair
 
     def _finish(self, seated: SeatedGame) -> MatchGame:
-        # Games count, whatever they were won by.
+        # A win counts one point, whatever its return.
         seat_of_a = seated.players.index(0)
         returns = self._game.returns(seated.state)
         lead = returns[seat_of_a] - returns[1 - seat_of_a]
@@ -373,7 +371,7 @@ class _Match:
         )
 
     def _count(self) -> None:
-        """Count the pairs that are complete, in order, until one ends the match."""
+        """Count complete pairs in order, until one ends the match."""
         while self._stopped_by == "running":
             number = len(self._games)
             if number == self._num_games:

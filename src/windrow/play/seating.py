@@ -1,4 +1,4 @@
-"""Games in progress among some players: who sits where, whose turn it is, and what chance does."""
+"""Games in progress: the player in each seat, the player to move, and the outcomes of chance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.numerics import Purpose, Stream
+from windrow.play.elo import TWO_SIDED_95
 from windrow.play.players import CountingPlayer, Player
 
 
@@ -21,25 +22,26 @@ class SeatedGame:
     """A game in progress."""
 
     number: int
-    """Its place among the games of a match."""
+    """Index of the game in its match."""
     opening: int
-    """Number of its opening; games with the same opening have the same dice."""
+    """Index of the opening; games with the same opening have the same dice."""
     players: tuple[int, ...]
-    """Who sits in each seat, as an index into the table's players."""
+    """Player in each seat, as an index into the table's players."""
     state: State
+    """The current position."""
     moves: list[int]
-    """All moves from the beginning, outcomes of chance included."""
+    """All moves from the beginning, including outcomes of chance."""
     num_plies: int
-    """How many of the moves are players'."""
+    """Number of those moves that players made."""
 
 
 class Table:
-    """Moves many games at once, so that each player is asked about all its turns in one call.
+    """Plays many games side by side: each player is given all positions in which it is to move in one call.
 
     Args:
-        game: the rules.
-        players: those who may sit in the games.
-        seed: key of the dice.
+        game: the game.
+        players: players of the games.
+        seed: seed of the dice.
     """
 
     def __init__(self, game: CoreGame, players: Sequence[Player], seed: int) -> None:
@@ -48,7 +50,15 @@ class Table:
     def seat(
         self, number: int, opening: int, moves: Sequence[int], state: State, lineups: Sequence[tuple[int, ...]]
     ) -> list[SeatedGame]:
-        """One game per lineup, numbered from `number` on, all from the same opening."""
+        """Start one game per lineup, all from the same opening and numbered from `number` on.
+
+        Args:
+            number: index of the first of these games.
+            opening: index of the opening.
+            moves: moves of the opening, including outcomes of chance.
+            state: position after these moves.
+            lineups: for each game, the index of the player in each seat.
+        """
         num_plies = self._count_plies(moves)
         return [
             SeatedGame(number + place, opening, players, state, list(moves), num_plies)
@@ -56,7 +66,7 @@ class Table:
         ]
 
     def move(self, player: int, games: Sequence[SeatedGame]) -> None:
-        """Let one player move wherever it is its turn."""
+        """Make the moves of one player in all games in which it is to move."""
         turns = [seated for seated in games if self._is_turn(player, seated)]
         if not turns:
             return
@@ -67,7 +77,7 @@ class Table:
         else:
             actions = chooser.choose(states)
         if len(actions) != len(turns):
-            raise SearchError(f"{chooser.name} answered {len(turns)} positions with {len(actions)} moves")
+            raise SearchError(f"{chooser.name} returned {len(actions)} moves for {len(turns)} positions")
         for seated, action in zip(turns, actions, strict=True):
             seated.state = self._game.apply(seated.state, action)
             seated.moves.append(action)
@@ -77,7 +87,7 @@ class Table:
             seated.moves += outcomes
 
     def is_over(self, seated: SeatedGame) -> bool:
-        """Whether a game has ended."""
+        """Whether a game is over."""
         return self._game.to_play(seated.state) == TERMINAL
 
     def _is_turn(self, player: int, seated: SeatedGame) -> bool:
@@ -97,12 +107,12 @@ def _bits(key: tuple[int, int, int, Purpose], draw: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a player makes a game, beyond who wins.
+    """A player's mean result of a game, where results are more than wins, draws and losses.
 
-    mean: in points where the game counts points, else in the returns of the game.
-    error: half the width of its 95 % interval; None if all openings gave the same, or there was only one: nothing says
-        then how far the mean may be off.
-    unit: "points", "points scored" where a game has scores that are not won from others, or "" for returns.
+    mean: the mean, in points if the game counts points, otherwise in returns of the game.
+    error: half the width of the 95 % confidence interval of `mean`. None if there was only one opening or all openings
+        gave the same result: the error cannot be estimated then.
+    unit: "points"; "points scored" for scores that are not won from other players; "" for returns.
     """
 
     mean: float
@@ -112,17 +122,17 @@ class Gain:
     def __str__(self) -> str:
         unit = self.unit or "return"
         if self.error is None:
-            return f"{self.mean:+.3f} {unit} a game (no error bar: the openings gave no different results)"
+            return f"{self.mean:+.3f} {unit} a game (no error bar: all openings gave the same result)"
         return f"{self.mean:+.3f} ± {self.error:.3f} {unit} a game (95 %)"
 
 
 def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]], *, scored: str = "") -> Gain | None:
-    """What a player makes a game; None where its returns are all wins, draws and losses, which say no more.
+    """Compute a player's mean result of a game; None if all its returns are plain wins, draws and losses.
 
     Args:
-        game: what was played.
-        rounds: the player's returns, the games of each opening together: only openings are independent.
-        scored: the unit, if `rounds` are not returns but scores, or leads in the score.
+        game: the game.
+        rounds: the player's own returns, grouped by opening, because only different openings are independent.
+        scored: the unit, if `rounds` holds scores or leads in the score, not returns.
     """
     if not rounds or (not scored and all(value in (-1.0, 0.0, 1.0) for games in rounds for value in games)):
         return None
@@ -130,17 +140,18 @@ def gain_of(game: CoreGame, rounds: Sequence[Sequence[float]], *, scored: str = 
     means = [scale * sum(games) / len(games) for games in rounds]
     mean = sum(means) / len(means)
     spread = sum((value - mean) ** 2 for value in means) / max(len(means) - 1, 1)
-    error = 1.959964 * math.sqrt(spread / len(means)) if max(means) - min(means) > 1e-9 else None
+    error = TWO_SIDED_95 * math.sqrt(spread / len(means)) if max(means) - min(means) > 1e-9 else None
     return Gain(mean, error, scored or ("points" if game.points else ""))
 
 
 def lettered(header: str, rows: Sequence[tuple[str, str, str]], max_width: int | None) -> list[str]:
-    """The lines of a table whose rows begin with a player's letter and name.
+    """Format a table whose rows begin with a player's letter and name, as lines.
 
     Args:
-        header: of the columns after the name.
-        rows: letter, name and the columns of each player.
-        max_width: characters in a line; where the names are too long for it, they stand above the table.
+        header: header of the columns after the name.
+        rows: letter, name and formatted columns of each player.
+        max_width: maximum number of characters in a line. If the names are too long for it, they are listed above the
+            table.
     """
     width = max(len(name) for _, name, _ in rows)
     longest = max(len(header), *(len(cells) for _, _, cells in rows))

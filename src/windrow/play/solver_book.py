@@ -1,8 +1,8 @@
-"""The first moves of Connect-4, which take the solver longest: which of them win, draw and lose.
+"""The opening book of Connect-4: the results of the first moves, which take the solver longest.
 
-A file beside this one holds the result of every position with `DEPTH` stones on the usual board, one of each two mirror
-images: a line of moves, and the result for the player to move. What the positions before are worth follows from it.
-`bench/solver_data.py` writes it.
+A text file in `data` holds the result of every position with `DEPTH` stones on the usual board; of two mirror images it
+holds one. Each line has the moves to a position and the result for the player to move. The results of earlier positions
+follow from these. `bench/solver_data.py` writes the file.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from importlib.resources import files
 from windrow.games.native import NativeGame, State
 
 DEPTH = 4
-"""Stones on the board of the positions in the file."""
+"""Number of stones on the board in the positions of the file."""
 FILE = "connect4_openings.txt"
+"""Name of the file, in the folder `data`."""
 
 
 def book_results(state: State) -> dict[int, int] | None:
-    """The result of every legal action for the player who moves, or None if the position is not in the book."""
+    """Look up the result of every legal action for the player who moves; None if the position is not in the book."""
     game = state.game
     if game != usual_game() or num_stones(state) >= DEPTH:
         return None
@@ -27,24 +28,24 @@ def book_results(state: State) -> dict[int, int] | None:
 
 @cache
 def usual_game() -> NativeGame:
-    """Connect-4 as it is sold: 6 rows, 7 columns."""
+    """Connect-4 with the usual 6 rows and 7 columns."""
     return NativeGame("connect4")
 
 
 def num_stones(state: State) -> int:
-    """How many stones are on the board."""
+    """Number of stones on the board, in a game whose observation marks each stone with a single 1."""
     return int(state.game.native.observe(state.data).sum())
 
 
 def mirror_key(state: State) -> bytes:
-    """The same bytes for a position and its mirror image, others for all other positions."""
+    """Bytes that a position shares with its mirror image and with no other position."""
     row = state.game.native.observe(state.data)
     return min(row[symmetry.observation].tobytes() for symmetry in state.game.symmetries())
 
 
 @cache
 def _value(state: State) -> int:
-    """The result of a position of the book for the player to move; none is so early in the game that it is over."""
+    """The result of a position of the book for the player to move. So early, no game is over."""
     if num_stones(state) == DEPTH:
         return _values()[mirror_key(state)]
     game = state.game

@@ -1,7 +1,7 @@
-"""Words in place of code: `rollout:400,c_puct=2`, `connect4:rows=5`, `--set num_simulations=50`.
+"""Specs: descriptions of players, games and networks as text, such as `rollout:400,c_puct=2` or `connect4:rows=5`.
 
-A spec is a name, and after a colon, with commas between them, settings `key=value` and bare words. Values are read as
-Python would write them; whether one is possible is for whoever takes it to say.
+A spec is a name, followed by a colon and by settings `key=value` or bare words, separated by commas. Values are written
+as in Python. Parsing a spec does not check its values; the class that takes a setting does.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _WORDS: dict[str, bool | None] = {"true": True, "yes": True, "false": False, "no
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A spec taken apart.
+    """The parts of a spec.
 
-    text: the whole of it, as it was written.
-    name: what stands before the colon.
+    text: the whole spec, as it was written.
+    name: the text before the colon.
     words: settings without a value, in order.
-    settings: the others, with their values read.
+    settings: settings with a value, by key.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Take a spec apart; a colon within a path does not begin settings."""
+    """Split a spec into its parts; a colon within a path does not begin settings."""
     name, colon, tail = _split(text.strip())
     if not colon or not name:
         return Spec(text, text.strip())
@@ -57,10 +57,10 @@ def parse_spec(text: str) -> Spec:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """A spec's name, its colon and what follows; ("", "", text) if it has no settings."""
+    """Split a spec into its name, its colon and its settings; ("", "", text) if it has no settings."""
     if Path(text).exists():
         return "", "", text
-    for colon in re.finditer(":", text):  # after a checkpoint, settings may have colons: network=mynet.py:Net
+    for colon in re.finditer(":", text):  # the settings of a checkpoint may contain colons: network=mynet.py:Net
         name = text[: colon.start()]
         if not name.endswith(".py") and Path(name).exists():
             return name, ":", text[colon.end() :]
@@ -69,22 +69,22 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """Settings by name from texts `key=value`; dashes in a key are underscores, a later one replaces an earlier one.
+    """Parse texts `key=value` into settings by name. Dashes in keys become underscores; later settings win.
 
     Raises:
-        ConfigError: a text is not of that form.
+        ConfigError: a text does not have this form.
     """
     settings: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not _KEY.fullmatch(key.strip()):
-            raise ConfigError(f"a setting is written key=value, such as c_puct=2.5, not {pair!r}")
+            raise ConfigError(f"write a setting as key=value, such as c_puct=2.5, not {pair!r}")
         settings[key.strip().replace("-", "_")] = parse_value(value.strip())
     return settings
 
 
 def parse_value(text: str) -> Any:
-    """What `text` means: a whole number, a number, a size such as 64MB, true, false, none, or else itself."""
+    """Parse a value: an integer, a float, a size such as 64MB in bytes, true, false or none; else the text itself."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for number, form in ((int, _WHOLE), (float, _NUMBER)):
@@ -96,23 +96,24 @@ def parse_value(text: str) -> Any:
 
 
 def parse_game(text: str) -> CoreGame:
-    """The game that a spec names, with its options.
+    """Make the game that a spec describes.
 
-    `gomoku`, `connect4:rows=5,columns=6`, `openspiel:hex(board_size=7)`, `nim.py:Nim`, `nim.py:Nim:sticks=15`.
+    Examples: `gomoku`, `connect4:rows=5,columns=6`, `openspiel:hex(board_size=7)`, `nim.py:Nim`,
+    `nim.py:Nim:sticks=15`.
     """
     name, _, rest = text.strip().partition(":")
     if name in FAMILIES or (rest and name not in GAMES and ":" not in rest and "=" not in rest):
         return make_game(text.strip())
     spec = parse_spec(text)
     if spec.words:
-        raise ConfigError(f"an option of a game is written name=value, such as gomoku:size=9, not {spec.words[0]!r}")
+        raise ConfigError(f"write an option of a game as name=value, such as gomoku:size=9, not {spec.words[0]!r}")
     return make_game(spec.name, **spec.settings)
 
 
 def parse_network(network: object) -> NetworkConfig:
-    """The network that a spec names, with its settings; or a table, a class or a config as it is. Nothing is imported.
+    """Make the config of a network from a spec, a table of settings, a class or a config. No network code is imported.
 
-    `resnet:64x5`, `resnet:channels=64`, `mlp:width=256,layers=2`, `transformer`, `mynet.py:Net`,
+    Examples: `resnet:64x5`, `resnet:channels=64`, `mlp:width=256,layers=2`, `transformer`, `mynet.py:Net`,
     `mynet.py:Net:width=64`.
     """
     if not isinstance(network, str):
@@ -126,13 +127,13 @@ def parse_network(network: object) -> NetworkConfig:
         size = _RESNET_SIZE.fullmatch(word) if spec.name == "resnet" else None
         if size is None:
             example = "resnet:64x5 or resnet:channels=64" if spec.name == "resnet" else "mlp:width=256"
-            raise ConfigError(f"a setting of a network is written name=value, such as {example}, not {word!r}")
+            raise ConfigError(f"write a setting of a network as name=value, such as {example}, not {word!r}")
         settings |= {"channels": int(size[1]), "blocks": int(size[2])}
     return as_network({"kind": spec.name, **settings})
 
 
 def parse_networks(networks: object) -> list[NetworkConfig]:
-    """The networks of `network=`: one or several, each as `parse_network` takes it; None for none."""
+    """Apply `parse_network` to one network or to each of several; None gives an empty list."""
     if networks is None:
         return []
     if isinstance(networks, Sequence) and not isinstance(networks, str):

@@ -1,8 +1,8 @@
-"""Tournaments: three and more players, or games with three and more seats, rated on one scale.
+"""Tournaments of any number of players, also in games with more than two seats, with ratings on one scale.
 
-Every opening is played by every group of players that fills the seats, once in each rotation of the seats, so that no
-player profits from an opening or from moving first. All these games have the same dice. In every other opening the
-group sits in the reverse order, because in a game of three or more it matters who moves after whom.
+Every opening is played by every group of players that fills the seats, once in each rotation of the seats, so no player
+benefits from an opening or from moving first. All these games have the same dice. In every other opening the groups are
+seated in reverse order, because in a game with three or more seats it matters which player moves after which.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.games.python_game import as_core_game
 from windrow.play.match import default_plies, random_openings
-from windrow.play.players import Player, make_player
+from windrow.play.players import Player, open_players
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
 from windrow.play.seating import Gain, SeatedGame, Table, gain_of, lettered
 
@@ -27,11 +27,11 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class TournamentGame:
     """One game of a tournament.
 
-    moves: the whole game, opening included, as `game.state_from_moves` reads it.
-    opening: number of the opening; the games of one opening have the same dice.
-    players: the letter of the player in each seat.
-    returns: what the game gave each seat.
-    scores: what each seat scored, in a game with scores (azul); otherwise None.
+    moves: moves of the whole game, including the opening, as text for `game.state_from_moves`.
+    opening: index of the opening; games with the same opening have the same dice.
+    players: letter of the player in each seat.
+    returns: return of the player in each seat.
+    scores: score of the player in each seat, in a game with scores (azul); otherwise None.
     """
 
     moves: str
@@ -43,16 +43,16 @@ class TournamentGame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a tournament says of one player.
+    """Result of one player in a tournament.
 
-    letter: what the player is called within the tournament, A for the first.
-    name: the player's own name.
-    num_games: games it took part in.
-    wins: games in which nobody had more; a shared first place counts its share.
-    score: share of the players sitting with it whom it finished ahead of, those level with it counting half.
+    letter: letter of the player in the tournament; the first player has A.
+    name: name of the player.
+    num_games: number of games of the player.
+    wins: number of games in which no player had a higher return; a shared first place counts as a fraction.
+    score: mean share of the opponents in a game whom the player finished ahead of; ties count half.
     elo: rating on a scale where A has 0; see `windrow.play.ratings`.
     elo_error: half the width of the 95 % confidence interval of the lead over A.
-    gain: what it makes a game, in a game with more than wins, draws and losses; the score in a game with scores.
+    gain: mean score in a game with scores, otherwise mean return; None if the game only has wins, draws and losses.
     """
 
     letter: str
@@ -67,21 +67,21 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TournamentResult:
-    """What a tournament found."""
+    """Result of a tournament."""
 
     game: CoreGame
     """The game that was played."""
     players: tuple[str, ...]
-    """Names of the players, A's first."""
+    """Names of the players, in the order of their letters."""
     games: tuple[TournamentGame, ...]
     """All games, in the order of their openings."""
     seed: int
-    """Key of the openings, the dice, and players given as specs."""
+    """Random seed of the openings, the dice, and the players given as specs."""
     ratings: Ratings = field(compare=False)
-    """Ratings by letter; A has 0."""
+    """Ratings by letter; the rating of A is 0."""
 
     def standings(self) -> list[Standing]:
-        """One row per player, the highest rated first."""
+        """Results of the players, the highest rated first."""
         rows = [self._stand(letter, name) for letter, name in zip(_LETTERS, self.players, strict=False)]
         return sorted(rows, key=lambda row: -row.elo)
 
@@ -94,7 +94,7 @@ class TournamentResult:
             mine = game.returns[seat]
             best = max(game.returns)
             wins += (mine == best) / game.returns.count(best)
-            # Its own seat is level with itself.
+            # The loop also compares the player's seat with itself, which counts one half.
             beaten = sum((mine > other) + (mine == other) / 2 for other in game.returns) - 0.5
             score += beaten / (len(game.returns) - 1)
             rounds.setdefault(game.opening, []).append(mine if game.scores is None else game.scores[seat])
@@ -114,7 +114,7 @@ class TournamentResult:
         return all(game.scores is not None for game in self.games)
 
     def table(self, max_width: int | None = None) -> str:
-        """The result as text. Names that would make a row longer than `max_width` stand above the table."""
+        """Format the result as text. Names that would make a row longer than `max_width` are listed above the table."""
         rows = self.standings()
         has_gain = any(row.gain is not None for row in rows)
         unit = next((row.gain.unit for row in rows if row.gain), "") or "return"
@@ -132,7 +132,7 @@ class TournamentResult:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return the whole result as plain values for JSON."""
         return {
             "game": self.game.name,
             "game_options": dict(self.game.options),
@@ -156,44 +156,36 @@ def play_tournament(
     network: object = None,
     num_threads: int | None = None,
 ) -> TournamentResult:
-    """Let several players play each other in all groups and all rotations of the seats.
+    """Play a tournament: several players play each other in all groups and all rotations of the seats.
 
     Args:
-        game: what to play, with two or more players.
-        players: at least as many as the game has, players or specs for `make_player`; each spec gets its own seed.
-        num_games: games at most. Whole openings are played, at least one.
-        seed: key of the openings, the dice, and players given as specs.
-        openings_plies: random moves at the start, as for `play_match`.
-        max_concurrent: games that run at once; the games of one opening always do.
-        on_progress: called when openings are finished, with the result so far and the number of games of the whole.
-        network: networks of your own that players given as specs may need, as for `make_player`.
-        num_threads: threads of players given as specs, as for `make_player`.
+        game: the game, with two or more players.
+        players: players or specs for `make_player`, at least as many as the game has seats. Players given as specs have
+            different seeds.
+        num_games: maximum number of games. Only whole openings are played, and at least one.
+        seed: seed of the openings, the dice, and the players given as specs.
+        openings_plies: number of random moves in an opening, as for `play_match`.
+        max_concurrent: maximum number of games that run at once; the games of one opening always run together.
+        on_progress: called when openings are finished, with the result so far and the number of games of the whole
+            tournament.
+        network: your own network classes for players given as specs, as for `make_player`.
+        num_threads: number of threads of players given as specs, as for `make_player`.
     """
     game = as_core_game(game)
     seats = game.num_players
     if seats < 2:
-        raise ConfigError(f"{game!r} has one player: there is nobody to play against")
+        raise ConfigError(f"{game!r} has one player: a tournament needs a game for two or more")
     if not seats <= len(players) <= len(_LETTERS):
         raise ConfigError(f"{game!r} takes {seats} to {len(_LETTERS)} players, not {len(players)}")
     plies = default_plies(game) if openings_plies is None else openings_plies
     if plies < 0:
         raise ConfigError(f"openings_plies must be 0 or more, not {plies}")
-    made: list[Player] = []
-    try:
-        for number, player in enumerate(players):
-            own_seed = len(players) * seed + number
-            if isinstance(player, str):
-                player = make_player(game, player, seed=own_seed, network=network, num_threads=num_threads)
-            made.append(player)
-        return _play(game, made, num_games, seed, plies, max_concurrent, on_progress)
-    finally:
-        for player, given in zip(made, players, strict=False):
-            if isinstance(given, str):
-                player.close()
+    with open_players(game, players, seed=seed, network=network, num_threads=num_threads) as ready:
+        return _play(game, ready, num_games, seed, plies, max_concurrent, on_progress)
 
 
 def rotations(group: Sequence[int], *, is_reversed: bool = False) -> list[tuple[int, ...]]:
-    """Every rotation of a group around the seats."""
+    """Return every rotation of a group around the seats, as the player in each seat."""
     order = tuple(reversed(group)) if is_reversed else tuple(group)
     return [order[shift:] + order[:shift] for shift in range(len(order))]
 
@@ -230,7 +222,7 @@ def _play(
                 waiting[seated.number] = _record(game, seated)
         running = [seated for seated in running if seated.number not in waiting]
         before = len(played)
-        # In the order of the openings, so that the result so far does not favour short games.
+        # Openings are counted in order; otherwise short games would be counted first.
         while all(len(played) + place in waiting for place in range(per_opening)):
             played += [waiting.pop(number) for number in range(len(played), len(played) + per_opening)]
         if len(played) > before:

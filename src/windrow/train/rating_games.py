@@ -62,7 +62,7 @@ _MAX_THREADS = 4
 """Threads of PyTorch; batches are too small for more."""
 _NEXT_LEAD = 100.0
 """Lead over the strongest fixed player, in Elo, with which the next one joins."""
-_DOUBT = 200.0
+_DEVIATION = 200.0
 """Standard deviation, in Elo, of the difference between a new network and the one rated before it."""
 _NETWORK = "network"
 
@@ -241,12 +241,13 @@ class RunRatings:
         like = me if me in ratings else next((name for name in rated if name in ratings), ratings.anchor)
         lead = ratings.elo[like] - max((ratings.elo[name] for name in played), default=-_NEXT_LEAD)
 
-        def worth(other: str) -> float:
-            gain = ratings.worth(me, other) if like == me else ratings.worth(me, other, like=like, doubt=_DOUBT)
+        def value_per_second(other: str) -> float:
+            deviation = 0.0 if like == me else _DEVIATION
+            gain = ratings.variance_reduction(me, other, like=like, deviation=deviation)
             return gain / (self._cost(me) + self._cost(other) or 1.0)
 
         known = [name for name in (*played, *rated) if name != me]
-        ranked = sorted((name for name in known if name in ratings), key=worth, reverse=True)
+        ranked = sorted((name for name in known if name in ratings), key=value_per_second, reverse=True)
         ranked += [name for name in known if name not in ratings]
         if unplayed is not None and (not played or lead >= _NEXT_LEAD):
             ranked.insert(0, unplayed)
