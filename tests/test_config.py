@@ -228,7 +228,8 @@ def test_a_search_needs_an_end():
 
 def test_the_sequential_engine_has_one_leaf():
     game, evaluator = windrow.make_game("tictactoe"), UniformEvaluator()
-    for leaves, match in ((2, "the sequential engine has no leaves_per_tree=2: set leaves_per_tree=1"), (1, None)):
+    refusal = "the sequential engine does not support leaves_per_tree=2: set leaves_per_tree=1"
+    for leaves, match in ((2, refusal), (1, None)):
         config = SearchConfig(engine="sequential", leaves_per_tree=leaves)
         if match is None:
             assert windrow.Search(game, evaluator, config).engine.name == "sequential"

@@ -253,6 +253,4 @@ def test_the_picture_in_the_docs_is_what_its_code_draws(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     drawn = (tmp_path / "tree.svg").read_text(encoding="utf-8")
-    assert drawn == (ROOT / "docs" / "tree.svg").read_text(encoding="utf-8"), (
-        "run the code of docs/play.md in docs/"
-    )
+    assert drawn == (ROOT / "docs" / "tree.svg").read_text(encoding="utf-8"), "run the code of docs/play.md in docs/"

@@ -1,7 +1,7 @@
 """windrow: neural Monte-Carlo tree search for your own game and your own network.
 
-`make_game` makes a game, or bring your own class; `windrow.evaluators` turns a network into an evaluator, `Search` with
-a `SearchConfig` searches positions, and `SearchResult` says what was found.
+`make_game` creates a game by its name or from your own class. `windrow.evaluators` turns a network into an evaluator.
+`Search`, with the settings of a `SearchConfig`, searches positions and returns a `SearchResult` for each.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what takes long when it is asked for; reading `__version__` takes longer than loading all the rest."""
+    """Load `compile_game` and `__version__` when they are used, because each takes longer than `import windrow`."""
     if name == "compile_game":
         from windrow.games.compiled import compile_game
 

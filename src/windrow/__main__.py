@@ -1,4 +1,4 @@
-"""`python -m windrow`: the same as the `windrow` command."""
+"""`python -m windrow` runs the `windrow` command."""
 
 from windrow.cli import main
 

@@ -1,13 +1,13 @@
-"""The name under which windrow is installed, and the version that is installed."""
+"""The distribution's name and its installed version."""
 
 from __future__ import annotations
 
 NAME = "windrow-mcts"
-"""The name on PyPI, where `windrow` belongs to another project. The import name is `windrow`."""
+"""Name of the distribution on PyPI, where `windrow` belongs to another project. The import name is `windrow`."""
 
 
 def installed_version() -> str:
-    """The version from the installed metadata. Reading it takes longer than `import windrow`."""
+    """Return the version in the installed metadata. Reading it takes longer than `import windrow`."""
     from importlib.metadata import version
 
     return version(NAME)

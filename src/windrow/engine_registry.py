@@ -1,12 +1,12 @@
 """Engines by name.
 
-An entry is an import string `"module:class"` of an `Engine` (`windrow.search.engine`): nothing is imported until the
+An entry is the import string `"module:class"` of an `Engine` (`windrow.search.engine`). The module is imported when the
 engine is used. A package adds engines through entry points of the group `windrow.engines`:
 
     [project.entry-points."windrow.engines"]
     mine = "package.module:MyEngine"
 
-Any other engine is named by its place, `myengine.py:Greedy` or `package.module:Greedy`.
+An engine without an entry is named by its place, `myengine.py:Greedy` or `package.module:Greedy`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windrow.errors import ConfigError, MissingExtraError, how_to_install
 from windrow.spelling import explain_unknown
 
 AUTO = "auto"
-"""The engine that a search has unless another one is asked for."""
+"""Name of the default engine."""
 
 ENGINES: dict[str, str] = {
     AUTO: "windrow.search.engines.auto:AutoEngine",
@@ -31,25 +31,27 @@ ENGINES: dict[str, str] = {
     "ray": "windrow.search.engines.ray:RayEngine",
     "tensor": "windrow.search.engines.tensor:TensorEngine",
 }
-"""Those that come with windrow."""
+"""Import strings of windrow's own engines, and of those that this process registered, by name."""
 
 
 @cache
 def _installed() -> dict[str, str]:
-    """Those of installed packages; none of them replaces one of windrow's own."""
+    """Import strings of the engines of installed packages; a name of windrow's own engines is not replaced."""
     return {entry.name: entry.value for entry in entry_points(group="windrow.engines") if entry.name not in ENGINES}
 
 
 def is_place(name: object) -> bool:
-    """Whether `name` says where the class of an engine is: `myengine.py:Greedy` or `package.module:Greedy`."""
+    """Whether `name` is the place of an engine's class: `myengine.py:Greedy` or `package.module:Greedy`."""
     return isinstance(name, str) and all(name.rpartition(":"))
 
 
 def register_engine(name: str, place: str) -> None:
-    """Add an engine to this process: `register_engine("mine", "package.module:MyEngine")`, or `"mine.py:MyEngine"`.
+    """Register an engine in this process: `register_engine("mine", "package.module:MyEngine")`.
+
+    The place may also be a file: `"mine.py:MyEngine"`.
 
     Raises:
-        ConfigError: `place` is no import string.
+        ConfigError: `place` is not an import string.
     """
     if not isinstance(place, str) or ":" not in place:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
@@ -59,12 +61,12 @@ def register_engine(name: str, place: str) -> None:
 
 
 def engine_names() -> tuple[str, ...]:
-    """The names of all engines, windrow's own first."""
+    """Return the names of all engines, windrow's own first."""
     return (*ENGINES, *sorted(_installed()))
 
 
 def engine_place(name: str) -> str:
-    """The import string of an engine.
+    """Return the import string of an engine.
 
     Raises:
         ConfigError: there is no engine of this name.
@@ -76,11 +78,11 @@ def engine_place(name: str) -> str:
 
 
 def load_engine(name: str) -> Any:
-    """The class of an engine, a `windrow.search.engine.Engine`, by its name or its place.
+    """Import the class of an engine, a `windrow.search.engine.Engine`, by its name or its place.
 
     Raises:
         ConfigError: there is no engine of this name, or its class cannot be imported.
-        MissingExtraError: it needs a package that is not installed.
+        MissingExtraError: the engine needs a package that is not installed.
     """
     place = name if is_place(name) else engine_place(name)
     module, _, attribute = place.rpartition(":")
@@ -93,7 +95,7 @@ def load_engine(name: str) -> Any:
     if is_place(name):
         if not hasattr(found, "capabilities"):
             raise ConfigError(f"{name} is {found!r:.100}: name the class of an engine (windrow.search.engine.Engine)")
-        # From now on it is known: by its place, and by the name that its stats have.
+        # Statistics name the engine by `found.name`, so it is registered under that name as well as its place.
         ENGINES.setdefault(name, place)
         ENGINES.setdefault(found.name, place)
     return found

@@ -63,8 +63,8 @@ class EngineOptions(Settings):
 
     def to_dict(self) -> dict[str, Any]:
         """The engine's name and the options that differ from their defaults."""
-        usual = type(self)()
-        changed = {key: value for key, value in self.values().items() if value != getattr(usual, key)}
+        default = type(self)()
+        changed = {key: value for key, value in self.values().items() if value != getattr(default, key)}
         return {"name": self.name, **changed}
 
 

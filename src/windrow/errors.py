@@ -1,7 +1,7 @@
-"""Every error windrow raises on purpose.
+"""The exceptions that windrow raises on purpose.
 
-All derive from `WindrowError`, and each also from the built-in a Python programmer would expect, so that
-`except ValueError` around a bad move or a bad setting works too. Messages name the thing and say what to do.
+Every class derives from `WindrowError` and from the built-in exception that a Python programmer would expect, so that
+`except ValueError` also catches a bad move or a bad setting. A message names what is wrong and says what to do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from windrow.distribution import NAME
 
 
 class WindrowError(Exception):
-    """Base of all errors raised on purpose by windrow."""
+    """Base class of all errors that windrow raises on purpose."""
 
 
 class ConfigError(WindrowError, ValueError):
@@ -18,15 +18,15 @@ class ConfigError(WindrowError, ValueError):
 
 
 class UnknownKeyError(ConfigError, TypeError):
-    """A setting with that name does not exist."""
+    """A setting of this name does not exist."""
 
 
 class GameError(WindrowError, ValueError):
-    """A game, its options or its rules cannot be used as asked."""
+    """A game cannot be created from these options, its rules break the protocol, or it was used in a wrong way."""
 
 
 class IllegalMoveError(GameError):
-    """A move, or a string of moves, is not legal where it was tried."""
+    """A move, or one of a sequence of moves, is not legal in its position."""
 
 
 class FinishedGameError(GameError):
@@ -34,29 +34,29 @@ class FinishedGameError(GameError):
 
 
 class EvaluatorError(WindrowError, RuntimeError):
-    """An evaluator returned something a search cannot use, or raised."""
+    """An evaluator raised an error, or returned arrays that a search cannot use."""
 
 
 class SearchError(WindrowError, RuntimeError):
-    """A search was used in a way its present state does not allow."""
+    """A search was used in a way that its current state does not allow."""
 
 
 class TrainingError(WindrowError, RuntimeError):
-    """Training cannot go on: the loss is not a number, or what was given does not fit the network."""
+    """Training cannot continue: the loss is not a finite number, or the data does not fit the network."""
 
 
 class CheckpointError(WindrowError, RuntimeError):
-    """A checkpoint or a log of games cannot be written or read; the message names the file and what to do."""
+    """A checkpoint or a game log cannot be written or read; the message names the file and says what to do."""
 
 
 class MissingExtraError(WindrowError, ImportError):
-    """A feature needs an optional package; the message names the extra, and what `pip` has to install for it."""
+    """A feature needs an optional package; the message names the extra and the `pip` command that installs it."""
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs what an extra of windrow brings: `pip install "windrow-mcts[ray]"`.
+    """Return the command that installs an extra of windrow: `pip install "windrow-mcts[ray]"`.
 
-    pip and uv keep the windrow that is installed, wherever it came from, and add the packages of the extra: nothing is
+    pip and uv keep the installed windrow, whatever it was installed from, and add the packages of the extra. Nothing is
     compiled again.
     """
     from importlib.metadata import PackageNotFoundError, metadata
@@ -65,6 +65,6 @@ def how_to_install(extra: str) -> str:
         extras = metadata(NAME).get_all("Provides-Extra", [])
     except PackageNotFoundError:
         extras = []
-    if extra not in extras:  # run from its source, without being installed by pip
+    if extra not in extras:  # windrow runs from its source and was not installed by pip
         return f'pip install ".[{extra}]" in a checkout of windrow'
     return f'pip install "{NAME}[{extra}]"'

@@ -1,4 +1,4 @@
-"""Reading files that anybody may have made: only regular ones, and only those that fit into memory."""
+"""Reading files from untrusted sources: only regular files, and only those that fit into memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import BinaryIO
 from windrow.memory import spare_memory
 
 _SMALL = 1 << 20
-"""Bytes of a file that is read without asking how much memory there is."""
+"""Size in bytes up to which a file is read without a check of the free memory."""
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, open for reading in binary.
+    """Open a regular file for reading in binary.
 
     Raises:
-        OSError: it cannot be opened, or it is a pipe, a device or a folder, from which reading might never end.
+        OSError: the file cannot be opened, or it is a pipe, a device or a folder, from which reading might never end.
     """
-    # A pipe that nobody writes to would keep a plain open waiting.
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would block.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -27,14 +27,14 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
-    return os.fdopen(handle, "rb")  # which closes the handle itself if it fails
+    return os.fdopen(handle, "rb")  # closes the handle itself if it fails
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
-    """The contents of a regular file.
+    """Return the contents of a regular file.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or is larger than the memory that is left.
+        OSError: the file cannot be read, is not a regular file, or is larger than the free memory.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

@@ -1,7 +1,7 @@
-"""A root that spends its simulations by sequential halving: cpp/gumbel.h in plain Python, part of the executable law.
+"""The Gumbel root, which divides its simulations by sequential halving: cpp/gumbel.h in plain Python.
 
-After Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel" (ICLR 2022). All in
-float64, operations in the order written.
+It follows Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel" (ICLR 2022), and is
+part of the definition in `windrow.reference`. All arithmetic is in float64, with the operations in the order written.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ _LOG_OF_NOTHING = -64.0
 
 
 def warn_of_equal_games(search: SearchConfig) -> None:
-    """Warn whoever makes self-play with a Gumbel root that draws nothing."""
+    """Warn if self-play has a Gumbel root without noise."""
     if search.root == "gumbel" and search.gumbel_scale == 0.0:
         warnings.warn(
-            'root="gumbel" with gumbel_scale=0, which is the default, draws nothing: games that begin alike go on '
-            "alike, so that without random openings or chance one game is played over and over. For self-play set "
-            "gumbel_scale=1",
+            'root="gumbel" with gumbel_scale=0, which is the default, has no noise: games that begin alike stay alike. '
+            "Without random openings or chance, self-play repeats one game. For self-play set gumbel_scale=1",
             stacklevel=3,
         )
 
 
 def halving_levels(num_considered: int, num_simulations: int) -> list[int]:
-    """For every simulation, how many visits of this search the action that it goes to has had before.
+    """Return, for every simulation, the number of visits that its action already has from this search.
 
-    All considered actions are visited in turn, then the better half of them, and so on down to two, each phase getting
+    All considered actions are visited in turn, then the better half of them, and so on down to two. Each phase gets
     about the same number of simulations.
     """
     num_halvings = (num_considered - 1).bit_length()
@@ -49,11 +48,13 @@ def halving_levels(num_considered: int, num_simulations: int) -> list[int]:
 
 
 class GumbelRoot:
-    """One search of one root; arrays are over its legal actions.
+    """One search of one root. Arrays are over the root's legal actions.
 
     Args:
-        visits_before: what an earlier search left.
-        key: (tree, move) of its random numbers.
+        config: settings of the search.
+        key: (tree, number of earlier searches), the key of the random numbers.
+        actions: [n] legal actions, in ascending order.
+        visits_before: [n] visits from earlier searches.
     """
 
     def __init__(
@@ -71,17 +72,17 @@ class GumbelRoot:
         self._levels = halving_levels(min(config.gumbel_considered, len(actions)), config.num_simulations)
 
     def next_edge(self, node: Any, simulation: int) -> int:
-        """The edge that simulation number `simulation` of this search takes."""
+        """Return the edge that simulation number `simulation` of this search takes."""
         level = self._levels[simulation]
         return self._best(node, lambda edge: self._visits(node, edge) + node.edges_in_flight[edge] == level)
 
     def best_edge(self, node: Any) -> int:
-        """The edge to play: of those that this search visited most, the one of highest score."""
+        """Return the edge to play: among those with the most visits of this search, the one with the highest score."""
         most = max(self._visits(node, edge) for edge in range(len(self._noise)))
         return self._best(node, lambda edge: self._visits(node, edge) == most)
 
     def policy(self, node: Any) -> npt.NDArray[np.float32]:
-        """The improved policy: what a network should learn."""
+        """Return the improved policy, [n] float32: the policy target of a network."""
         scores = self._scores(node)
         highest = max(scores)
         powers = [exp64(score - highest) for score in scores]
@@ -99,7 +100,7 @@ class GumbelRoot:
         return max(edges, key=lambda edge: (scores[edge], -edge))
 
     def _scores(self, node: Any) -> list[float]:
-        """Without the noise: ln P + sigma(Q), with the root's own mixed value for actions never tried."""
+        """Scores without noise: ln P + sigma(Q). Actions that were never tried have the root's mixed value as Q."""
         visits = [int(n) for n in node.edge_visits]
         q = [float(w) / n if n else 0.0 for w, n in zip(node.edge_value_sums, visits, strict=True)]
         prior, weighted, untried = 0.0, 0.0, float(node.value)

@@ -1,4 +1,4 @@
-"""How much memory there is to spare."""
+"""The memory that is free for this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNKNOWN = 4 << 30
 
 
 def spare_memory() -> int:
-    """Bytes the machine, or the container this runs in, can still give without swapping."""
+    """Return the bytes that this process can still allocate without swapping, on the machine or in its container."""
     return min(_machine(), _container(), _process())
 
 
@@ -28,7 +28,7 @@ def _machine() -> int:
 
 
 def _container() -> int:
-    """What the control group allows, in version 2 and version 1 of that interface."""
+    """Bytes that the control group leaves, in version 2 or version 1 of that interface."""
     for folder, limit_file, usage_file in (
         ("/sys/fs/cgroup", "memory.max", "memory.current"),
         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -43,7 +43,7 @@ def _container() -> int:
 
 
 def _process() -> int:
-    """What this process's own limit on address space leaves."""
+    """Bytes that the process's own limit on address space leaves."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return 1 << 62

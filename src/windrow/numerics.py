@@ -1,7 +1,7 @@
-"""exp, log, softmax and random numbers with one meaning in every language: cpp/numerics.h and cpp/random.h in NumPy.
+"""exp, log, softmax and random numbers with the same bits in every language: cpp/numerics.h and cpp/random.h in NumPy.
 
-Nothing here calls a math library beyond sqrt: only operations that IEEE 754 rounds the same way everywhere, in the
-order written. The sum of a softmax is taken over integers held in float64, so it is exact and its order is free.
+The only function of a math library here is sqrt. All other operations are those that IEEE 754 rounds the same way
+everywhere, in the order written. A softmax sums integers held in float64, so its sum is exact in any order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def exp32(x: FloatArray) -> FloatArray:
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """The law's softmax over the legal logits of one position, [n] float32, all finite."""
+    """Softmax as the search defines it, over the legal logits of one position: [n] float32, all finite."""
     powers = exp32(np.maximum(logits - logits.max(), _EXP_FLOOR))
     weights = np.rint(powers.astype(np.float64) * _WEIGHT_SCALE)
     return np.divide(weights.astype(np.float32), _F(weights.sum()), dtype=np.float32)
@@ -67,7 +67,7 @@ def exp64(x: float) -> float:
 
 
 def philox(counter: tuple[int, int, int, int], seed: int) -> tuple[int, int, int, int]:
-    """One block of Philox 4x32 with 10 rounds (Salmon et al., SC 2011)."""
+    """Return one block of Philox 4x32 with 10 rounds (Salmon et al., SC 2011)."""
     mask = 0xFFFFFFFF
     key0, key1 = seed & mask, (seed >> 32) & mask
     for _ in range(10):
@@ -83,7 +83,7 @@ def philox(counter: tuple[int, int, int, int], seed: int) -> tuple[int, int, int
 
 
 class Purpose(IntEnum):
-    """What a stream of random numbers is for; streams of different purposes are independent."""
+    """Purpose of a stream of random numbers. Streams of different purposes are independent."""
 
     ROOT_NOISE = 0
     MOVE = 1
@@ -93,22 +93,25 @@ class Purpose(IntEnum):
     PLAYOUT_CAP = 5
     RESIGNATION = 6
     OUTCOME = 7
-    """Of chance, within a search."""
+    """Chance outcomes within a search."""
     DICE = 8
-    """Of chance, in a game that is played."""
+    """Chance outcomes of a game that is played."""
 
 
 def uniforms(
     seed: int, trees: npt.NDArray[Any], counts: npt.NDArray[Any], purpose: Purpose, lane: int = 0
 ) -> npt.NDArray[np.float64]:
-    """The first number of many streams at once: `Stream(seed, tree, count, purpose, lane).next_uniform()` for each."""
+    """Return the first number of many streams: `Stream(seed, tree, count, purpose, lane).next_uniform()` for each.
+
+    trees, counts and the result have shape [n].
+    """
     return _core.uniforms(seed, trees.astype(np.uint32), counts.astype(np.uint32), int(purpose), lane)
 
 
 class Stream:
-    """Random numbers keyed by (seed, tree, count, purpose, lane), from `index` on.
+    """Random numbers keyed by (seed, tree, count, purpose, lane), starting at number `index`.
 
-    `count` is how many searches the tree, or moves the game, has had before.
+    `count` is the number of earlier searches of the tree, or of earlier moves of the game.
     """
 
     def __init__(self, seed: int, tree: int, count: int, purpose: Purpose, lane: int, index: int = 0) -> None:
@@ -116,17 +119,17 @@ class Stream:
         self._counter = (int(purpose) | lane << 8, count, tree)
 
     def next_bits(self) -> int:
-        """64 bits."""
+        """Draw 64 bits."""
         block = philox((self._index, *self._counter), self._seed)
         self._index += 1
         return block[1] << 32 | block[0]
 
     def next_uniform(self) -> float:
-        """In (0, 1), both ends excluded."""
+        """Draw a number in (0, 1), both ends excluded."""
         return (self.next_bits() >> 12) * 2.0**-52 + 2.0**-53
 
     def next_normal(self) -> float:
-        """Standard normal, by Marsaglia's polar method."""
+        """Draw a standard normal number by Marsaglia's polar method."""
         while True:
             x, y = 2.0 * self.next_uniform() - 1.0, 2.0 * self.next_uniform() - 1.0
             s = x * x + y * y
@@ -134,7 +137,7 @@ class Stream:
                 return x * math.sqrt(-2.0 * log64(s) / s)
 
     def next_log_gamma(self, alpha: float) -> float:
-        """Ln of a Gamma(alpha, 1) draw (Marsaglia and Tsang, 2000)."""
+        """Draw the logarithm of a Gamma(alpha, 1) number (Marsaglia and Tsang, 2000)."""
         shift = log64(self.next_uniform()) / alpha if alpha < 1.0 else 0.0
         d = (alpha + 1.0 if alpha < 1.0 else alpha) - 1.0 / 3.0
         c = 1.0 / math.sqrt(9.0 * d)
@@ -150,7 +153,7 @@ class Stream:
 
 
 def root_noise(seed: int, tree: int, count: int, alpha: float, actions: Sequence[int]) -> FloatArray:
-    """Dirichlet(alpha) over the legal actions of a root, [n] float32."""
+    """Draw Dirichlet(alpha) noise over the legal actions of a root, [n] float32."""
     draws = [Stream(seed, tree, count, Purpose.ROOT_NOISE, action).next_log_gamma(alpha) for action in actions]
     largest = max(draws)
     draws = [exp64(draw - largest) for draw in draws]

@@ -1,4 +1,4 @@
-"""What all configs share: named settings, unknown ones refused with a hint, impossible values refused by name."""
+"""The base class of all configs, which refuses unknown settings and impossible values, and the readers of files."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ _FILES = {".toml", ".json"}
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
-    """The settings in a TOML or JSON file, as nested dictionaries."""
+    """Read the settings in a TOML or JSON file, as nested dictionaries.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no settings.
+    """
     path = Path(path)
     if path.suffix not in _FILES:
-        raise ConfigError(f"{path} is not a config: its name must end in .toml or .json")
+        raise ConfigError(f"{path} is not a config file: its name must end in .toml or .json")
     try:
         text = read_regular(path).decode()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not text") from None
+        raise ConfigError(f"{path} is not a text file") from None
     try:
         settings: Any = json.loads(text) if path.suffix == ".json" else _toml().loads(text)
     except ValueError as error:
@@ -38,12 +42,16 @@ def read_file(path: str | Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{path} cannot be read: it is nested too deeply") from None
     if not isinstance(settings, dict):
-        raise ConfigError(f"{path} must hold settings by name")
+        raise ConfigError(f"{path} must hold a table of settings, not {settings!r:.100}")
     return cast("dict[str, Any]", settings)
 
 
 def read_section(path: str | Path, name: str) -> dict[str, Any]:
-    """One table of such a file; empty if there is none."""
+    """Read one table of a TOML or JSON file; it is empty if the file does not have it.
+
+    Raises:
+        ConfigError: the file cannot be read, or the entry is not a table.
+    """
     section = read_file(path).get(name, {})
     if not isinstance(section, dict):
         raise ConfigError(f"{path}: [{name}] must be a table of settings, not {section!r:.100}")
@@ -58,12 +66,12 @@ def _toml() -> Any:
 
 
 class Settings:
-    """Base of a config: a dataclass `(frozen, kw_only, slots, repr=False)` that checks itself when made."""
+    """Base class of a config: a dataclass `(frozen, kw_only, slots, repr=False)` that checks itself when it is made."""
 
     __slots__ = ()
 
     def __new__(cls: type[S], *args: Any, **settings: Any) -> S:
-        """Refuse unknown keys with a hint; everything else is up to the dataclass."""
+        """Refuse unknown keys with a hint; the dataclass does the rest."""
         known = cls.setting_names()
         for key in settings:
             if key not in known:
@@ -72,32 +80,32 @@ class Settings:
 
     @classmethod
     def explain_key(cls, key: str, settings: Mapping[str, Any]) -> str:
-        """Why a key among `settings` is none of this config, and what may have been meant."""
+        """Explain why a key among `settings` is unknown, and suggest a known one."""
         return f"there is no setting {key!r}. {explain_unknown(key, cls.setting_names(), what='settings')}"
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """The names of all settings, in order."""
+        """Return the names of all settings, in order."""
         return tuple(field.name for field in dataclasses.fields(cls))  # pyright: ignore[reportArgumentType]
 
     def replace(self: S, **changes: Any) -> S:
-        """A copy with some settings changed."""
+        """Return a copy with some settings changed."""
         return type(self)(**{**self.values(), **changes})
 
     def values(self) -> dict[str, Any]:
-        """All settings by name, as they are."""
+        """Return all settings by name."""
         return {name: getattr(self, name) for name in self.setting_names()}
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings by name, as plain values; `SearchConfig(**config.to_dict())` gives an equal config."""
+        """Return all settings as plain values by name; `type(config)(**config.to_dict())` gives an equal config."""
         return {
             name: value.to_dict() if isinstance(value, Settings) else value for name, value in self.values().items()
         }
 
     def __repr__(self) -> str:
-        """What makes it again: the settings that are not as they are by default."""
-        usual = type(self)().values()
-        changed = [f"{name}={value!r}" for name, value in self.values().items() if value != usual[name]]
+        """The call that makes an equal config, with the settings that differ from their defaults."""
+        default = type(self)().values()
+        changed = [f"{name}={value!r}" for name, value in self.values().items() if value != default[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _check_choice(self, key: str, choices: Any) -> None:
@@ -112,7 +120,7 @@ class Settings:
             raise ConfigError(f"{key} must be a whole number, not {value!r}")
         if not low <= (number := int(value)) <= high:
             raise ConfigError(f"{key} must be from {low} to {high}, not {value}")
-        object.__setattr__(self, key, number)  # NumPy's numbers are welcome, but not kept
+        object.__setattr__(self, key, number)  # a NumPy number becomes a Python number
 
     def _check_number(self, key: str, low: float, high: float, *, is_optional: bool = False, hint: str = "") -> None:
         if (value := getattr(self, key)) is None and is_optional:

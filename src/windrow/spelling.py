@@ -1,4 +1,4 @@
-"""Help for whoever mistyped a name, and numbers with their nouns."""
+"""Suggestions for misspelt names, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from difflib import get_close_matches
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: "1 game", "2,000 games", "1 leaf", "4 leaves"."""
+    """Return a number with its noun: "1 game", "2,000 games", "1 leaf", "4 leaves"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def explain_unknown(word: str, known: Iterable[str], *, what: str) -> str:
-    """The end of an error message about an unknown `word`: the nearest known name, and all of them.
+    """Return the end of an error message about an unknown `word`: the most similar known name, and all known names.
 
     Args:
-        word: what was written.
-        known: what could have been written.
-        what: what the known names are, in the plural.
+        word: the unknown name.
+        known: the known names.
+        what: noun for the known names, in the plural.
     """
     names = list(known)
     if not names:

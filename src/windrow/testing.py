@@ -1,4 +1,4 @@
-"""Checks for your own games and engines: do they keep the rules that searches rely on?
+"""Checks of your own games and engines.
 
     from windrow.testing import check_game
 

@@ -102,7 +102,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(trained: Path, tmp_p
     model.write_bytes(model.read_bytes()[:-50])
     code, out, err = run("match", f"{folder}:policy,backend=torch", "random", "--games", "2", "--json")
     assert code == 0 and json.loads(out)["num_games"] == 2
-    assert err.startswith("warning: checkpoint") and "000002 is left out" in err
+    assert err.startswith("warning: checkpoint") and "000002 is skipped" in err
     assert "RuntimeWarning" not in err
     code, out, err = run("match", f"{model}:policy,backend=torch", "random", "--games", "2")
     assert (code, out) == (1, "")

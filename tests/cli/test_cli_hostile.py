@@ -149,7 +149,7 @@ def test_an_engine_that_the_user_names_is_imported(command: tuple[str, ...], mon
     assert code != 0 and Path("canary").exists() and "trap.py has no 'Engine'" in " ".join(err.split())
 
 
-@pytest.mark.filterwarnings("default:checkpoint .* is left out:RuntimeWarning")
+@pytest.mark.filterwarnings("default:checkpoint .* is skipped:RuntimeWarning")
 @pytest.mark.parametrize("command", [name for name in ANSWER if name not in ("the page", "tune")])
 def test_every_malformed_file_is_refused_in_words(command: str) -> None:
     """One of each kind is enough here: that each gives a CheckpointError is shown for `load_model`."""

@@ -221,7 +221,7 @@ def test_the_forecast_is_two_lines(is_python: bool, rules_share: float, learning
     for num_changed in (0, 12):
         lines = describe_forecast(expected, measured, config, num_changed=num_changed)
         assert len(lines) == 2 and max(map(len, lines)) <= 80
-        assert ("12 settings fitted to --time" in lines[1]) == (num_changed == 12)
+        assert ("12 settings adapted to --time" in lines[1]) == (num_changed == 12)
 
 
 def test_the_end_of_a_run_suggests_the_pages_first_and_going_on_last(

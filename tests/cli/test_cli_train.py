@@ -142,7 +142,7 @@ def test_a_run_of_an_earlier_windrow_says_how_to_move_its_options() -> None:
     Path("run/config.json").write_text('{"game": "tictactoe"}')
     Path("run/tensor.json").write_text('{"device": "cpu"}')
     code, _, err = run("train", "--resume", "run")
-    assert code == 1 and "run/tensor.json is of a windrow before 0.2" in " ".join(err.split())
+    assert code == 1 and "run/tensor.json is from a windrow before 0.2" in " ".join(err.split())
 
 
 def test_nothing_is_kept_on_request() -> None:
@@ -170,7 +170,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
         (("chess",), "unknown game 'chess'"),
         ((), "name a game or a config"),
         (("bad.toml", "--resume", "runs/x"), "a resumed run has its own config: remove bad.toml"),
-        (("--resume", "nowhere"), "nowhere holds no run"),
+        (("--resume", "nowhere"), "nowhere is not a run"),
         (("missing.toml",), "cannot read missing.toml"),
         (("bad.toml",), "bad.toml cannot be read"),
         (("unknown.toml",), r"in [search]: there is no setting 'c_put'"),
@@ -183,7 +183,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
         (("tictactoe", "--set", "game_options.a.b=1"), "tictactoe has no option 'a'"),
         (("tictactoe", "--set", "game.size=1"), "game.size cannot be set: game is 'tictactoe'"),
         (("tictactoe", "--set", "search=3", "--set", "search.seed=1"), "search.seed cannot be set: search is 3"),
-        (("tictactoe", "--set", "backend=3"), "backend must be a name, not 3"),
+        (("tictactoe", "--set", "backend=3"), "backend must be a string, not 3"),
         (("tictactoe", "--set", "replay.max_positions=10"), "more than the replay holds"),
         (("tictactoe", "--run", "bad.toml/run"), "bad.toml/run cannot be written: a part of the path is a file"),
     ],
@@ -253,7 +253,7 @@ def test_selfplay_says_what_is_wrong() -> None:
     code, _, err = run("selfplay", "tictactoe", "-e", "uniform", "--set", "num_slot=3")
     assert code == 1 and "num_slots" in err
     code, _, err = run("selfplay", "tictactoe", "-e", "uniform", "--set", "time_limit_s=1")
-    assert code == 1 and "counts simulations" in err
+    assert code == 1 and "needs a fixed number of simulations" in err
 
 
 NIM = """

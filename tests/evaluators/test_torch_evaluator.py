@@ -79,7 +79,7 @@ def test_auto_runs_somewhere():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there():
-    with pytest.raises(EvaluatorError, match=r'device="cuda".*no GPU.*"cpu"'):
+    with pytest.raises(EvaluatorError, match=r'device="cuda" needs a GPU.*"cpu"'):
         TorchEvaluator(SmallNet(), device="cuda")
 
 

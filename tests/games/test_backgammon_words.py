@@ -49,7 +49,7 @@ def test_outcomes_have_names_of_their_own():
 
 @pytest.mark.parametrize("text", ["", "6", "67", "60", "07", "655", "x", "x6", "x66", "x650", "y65", "xo65", "x 65"])
 def test_what_is_not_the_name_of_an_outcome(text):
-    with pytest.raises(IllegalMoveError, match="is not the name of an outcome"):
+    with pytest.raises(IllegalMoveError, match="is not the name of a chance outcome"):
         GAME.parse_outcome(text)
 
 

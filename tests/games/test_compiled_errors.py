@@ -197,7 +197,7 @@ def test_a_wrong_observation_is_refused(observation: Any, message: str) -> None:
 
 
 def test_only_classes_are_compiled() -> None:
-    with pytest.raises(GameError, match="compile_game is for classes"):
+    with pytest.raises(GameError, match="compile_game takes a class"):
         compile_game(NimRules())  # pyright: ignore
 
 

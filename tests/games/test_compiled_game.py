@@ -185,7 +185,7 @@ def test_positions_as_text() -> None:
     pig = Pig()
     state = pig.state_from_moves("roll 6 hold roll 4")
     assert state.to_text() == "6-0 4 1 1" and pig.parse("6-0 4 1 1") == state
-    with pytest.raises(GameError, match="'6-0' is no position of Pig"):
+    with pytest.raises(GameError, match="'6-0' is not a position of Pig"):
         pig.parse("6-0")
     assert find_faults(pig, num_games=2) == []
 

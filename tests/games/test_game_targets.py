@@ -156,7 +156,7 @@ def test_functions_and_objects(folder: Path):
     ready = make_game("nim_others.py:ready")
     assert ready.initial_state().data == (7, 0)
     with pytest.raises(
-        GameError, match=r"nim_others\.py:ready is a game already: it takes no options, not {'sticks': 3}"
+        GameError, match=r"nim_others\.py:ready is an object, not a class: it takes no options, so remove {'sticks': 3}"
     ):
         make_game("nim_others.py:ready", sticks=3)
     built_in = make_game("nim_others.py:built_in")
@@ -195,7 +195,7 @@ def test_wrong_names(folder: Path, target: str, message: str):
 def test_wrong_options(folder: Path):
     write(folder / "nim_refusing.py")
     with pytest.raises(
-        GameError, match=r"nim_refusing\.py:Nim cannot be made with {'stick': 3}: .*unexpected .*'stick'"
+        GameError, match=r"nim_refusing\.py:Nim cannot be created with {'stick': 3}: .*unexpected .*'stick'"
     ):
         make_game("nim_refusing.py:Nim", stick=3)
     with pytest.raises(GameError, match="most must be 1 or more"):
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_run(folder: Path):
 def test_a_file_that_has_the_name_of_a_module(folder: Path):
     """json.py is not what `import json` gives: the game could not be pickled, so it is refused."""
     write(folder / "json.py")
-    with pytest.raises(GameError, match=r"json\.py cannot be imported: there is another module 'json'\. Give the file"):
+    with pytest.raises(GameError, match=r"json\.py cannot be imported because another module is called 'json'\. Give"):
         make_game("json.py:Nim")
     write(folder / "a" / "nim_twice.py")
     write(folder / "b" / "nim_twice.py")
@@ -260,7 +260,7 @@ def test_specs_of_other_games_are_as_before():
     assert parse_game("connect4") == make_game("connect4")
     assert parse_game("pig:target=20") == make_game("pig", target=20)
     assert parse_game("azul:players=3,scoring=margin") == make_game("azul", players=3, scoring="margin")
-    with pytest.raises(ConfigError, match=r"an option of a game is written name=value, such as gomoku:size=9, not '9'"):
+    with pytest.raises(ConfigError, match=r"write an option of a game as name=value, such as gomoku:size=9, not '9'"):
         parse_game("gomoku:9")
 
 

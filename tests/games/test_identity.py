@@ -154,7 +154,7 @@ def test_a_file_is_for_every_game_with_its_rules() -> None:
         game_from_file(own, {}, make_game("tictactoe"), saved(python))
     with pytest.raises(GameError, match=r"not for .*: its options are different"):
         game_from_file("elsewhere/connect4_python.py:Connect4", {"depth": 2}, python, saved(python))
-    with pytest.raises(GameError, match="chance cannot be listed"):
+    with pytest.raises(GameError, match="chance outcomes cannot be listed"):
         game_from_file("elsewhere/azul.py:Azul", {}, make_game("azul"), saved(make_game("azul")))
 
 

@@ -156,7 +156,7 @@ def test_games_of_ones_own_may_have_a_notation() -> None:
     game = as_core_game(NotatedTictactoe())
     state = game.state_from_moves("b2 a3")
     assert game.has_notation and state.to_text() == "o...x...." and game.parse("o...x....") == state
-    with pytest.raises(GameError, match=r"'x' is no position of NotatedTictactoe\(\): write nine of x, o and \."):
+    with pytest.raises(GameError, match=r"'x' is not a position of NotatedTictactoe\(\): write nine of x, o and \."):
         game.parse("x")
     with pytest.raises(GameError, match="is read from a string, not from 7"):
         game.parse(7)  # pyright: ignore[reportArgumentType]
@@ -168,7 +168,7 @@ def test_other_games_have_no_notation() -> None:
         game.parse("x")
     with pytest.raises(GameError, match="has no notation for positions"):
         game.initial_state().to_text()
-    with pytest.raises(GameError, match="only built-in games describe their boards"):
+    with pytest.raises(GameError, match="only built-in games have a board"):
         _ = game.initial_state().board
     assert not game.has_notation
 

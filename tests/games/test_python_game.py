@@ -172,7 +172,7 @@ def test_states_of_the_core_and_of_the_class_may_both_be_given():
 
 def test_states_that_are_changed_in_place_are_refused():
     game = ChangingSticks()
-    with pytest.raises(GameError, match=r"apply changes the state that it is given: let it return a new one"):
+    with pytest.raises(GameError, match=r"apply changes the state that it is given\. It must return a new state"):
         Search(game, UniformEvaluator()).run([game.initial_state()])
     with pytest.raises(GameError, match=r"apply changes the state that it is given"):
         SelfPlay(game, UniformEvaluator(), SearchConfig(num_simulations=4))
@@ -293,7 +293,7 @@ def test_what_is_no_game(changes: dict[str, Any], message: str):
 
 
 def test_a_class_is_no_game():
-    with pytest.raises(GameError, match=r"a game is needed, not a class: write Sticks\(\)"):
+    with pytest.raises(GameError, match=r"a game must be an object, not a class: write Sticks\(\)"):
         Search(Sticks, UniformEvaluator())
     with pytest.raises(GameError, match=r"7 is not a game: it has no initial_state, to_play"):
         Search(7, UniformEvaluator())

@@ -79,7 +79,7 @@ def test_an_engine_that_cannot_be_imported() -> None:
         with pytest.raises(ConfigError, match=f"the broken engine cannot be imported from '{place}'"):
             SearchConfig(engine="broken")
         assert "vectorized" in engines_that(lambda engine: engine.capabilities.batches_trees)
-        with pytest.raises(ConfigError, match=r"no self-play backend\. Here set engine to"):
+        with pytest.raises(ConfigError, match=r"no self-play backend\. Set engine to"):
             SelfPlay(GAME, HashEvaluator(1), SearchConfig(engine="sequential"))
     with pytest.raises(ConfigError, match="an engine is registered by its place"):
         register_engine("broken", Engine)  # pyright: ignore[reportArgumentType]

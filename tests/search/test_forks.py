@@ -67,7 +67,7 @@ def open_search(**settings: Any) -> Iterator[tuple[Search, list[list[int]]]]:
 
 
 def is_refused(call: Callable[[], object]) -> None:
-    with pytest.raises(SearchError, match=r"of which this one is a fork.*create a Search in this process"):
+    with pytest.raises(SearchError, match=r"of which this process is a fork.*create a Search in this process"):
         call()
 
 
@@ -152,9 +152,9 @@ def test_a_fork_leaves_an_inference_server_alone() -> None:
             want = search.run(STATES[0]).visits.tolist()
 
             def child() -> None:
-                with pytest.raises(EvaluatorError, match="of which this one is a fork"):
+                with pytest.raises(EvaluatorError, match="of which this process is a fork"):
                     search.run(STATES[0])
-                with pytest.raises(SearchError, match="of which this one is a fork"):
+                with pytest.raises(SearchError, match="of which this process is a fork"):
                     server.turn(0.0)
                 server.close()
 
@@ -170,7 +170,7 @@ def test_a_fork_leaves_self_play_alone() -> None:
         assert len(list(selfplay.play(4))) == 4
 
         def child() -> None:
-            with pytest.raises(SearchError, match="of which this one is a fork"):
+            with pytest.raises(SearchError, match="of which this process is a fork"):
                 list(selfplay.play(4))
             selfplay.close()
 

@@ -50,7 +50,7 @@ def test_pace(settings: dict[str, Any], num_trees: int, batch_size: int, num_bat
     [
         ({"num_actors": -1}, "num_actors must be from 0"),
         ({"gpus_per_actor": -0.5}, "gpus_per_actor must be from 0"),
-        ({"address": 6379}, "address must be the text"),
+        ({"address": 6379}, "address must be a string such as"),
         ({"gpus_per_worker": 1.0}, "also set num_actors=0"),
     ],
 )

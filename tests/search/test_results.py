@@ -40,7 +40,7 @@ def test_the_table():
 
 def test_a_short_table():
     lines = three_columns().table(max_rows=1).splitlines()
-    assert [line.split()[0] for line in lines] == ["move", "1", "and", "value"]
+    assert [line.split()[0] for line in lines] == ["move", "1", "2", "value"]
     assert lines[2] == "and 2 more"
 
 

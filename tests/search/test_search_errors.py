@@ -119,7 +119,7 @@ def test_a_game_that_is_none():
 def test_advance_with_the_wrong_number_of_actions():
     search = Search(GAME, UniformEvaluator(), SearchConfig(num_simulations=2))
     search.run([GAME.initial_state()] * 3)
-    with pytest.raises(SearchError, match="2 actions for 3 trees"):
+    with pytest.raises(SearchError, match="one action per tree: 3, not 2"):
         search.advance([1, 2])
 
 
@@ -278,7 +278,7 @@ def test_a_value_out_of_range_says_where(bad: float):
 
     search = search_with(fn)
     with pytest.raises(
-        EvaluatorError, match=r"row 1: the value is .* not a number in \[-1, 1\](: let .* tanh)? \(tree 0 after 2\)"
+        EvaluatorError, match=r"row 1: the value is .* not a number in \[-1, 1\](: end .* tanh)? \(tree 0 after 2\)"
     ) as caught:
         search.run(GAME.initial_state())
     assert ("tanh" in str(caught.value)) == (not np.isnan(bad))

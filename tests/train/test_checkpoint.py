@@ -145,7 +145,7 @@ def test_a_truncated_file_is_noticed(tmp_path: Path, name: str):
         if name == "model.safetensors":
             with pytest.raises(CheckpointError, match=r"model.safetensors is damaged.*use an earlier"):
                 load_model(newer / name)
-        with pytest.warns(RuntimeWarning, match="000002 is left out"):
+        with pytest.warns(RuntimeWarning, match="000002 is skipped"):
             assert latest_checkpoint(tmp_path) == older
     (newer / name).unlink()
     with pytest.raises(CheckpointError, match=name):

@@ -145,7 +145,7 @@ def test_a_training_file_that_is_none(tmp_path: Path, text: str) -> None:
     (folder / "checkpoints" / "000001" / "training.json").write_text(text)
     with pytest.raises(CheckpointError, match=r"training\.json"):
         load_training(folder / "checkpoints" / "000001")
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="is skipped"):
         assert latest_checkpoint(folder) is None
 
 

@@ -50,7 +50,7 @@ def test_training_goes_on_when_the_folder_of_tensorboard_goes_away(tmp_path: Pat
     reports = run.iterations()
     next(reports)
     shutil.rmtree(tmp_path / "run" / "tensorboard")
-    with pytest.warns(RuntimeWarning, match="Training goes on without TensorBoard") as caught:
+    with pytest.warns(RuntimeWarning, match="Training continues without TensorBoard") as caught:
         list(reports)
     run.close()
     assert len(caught) == 1  # it is said once
@@ -87,7 +87,7 @@ def fill_up(folder: Path, **options: object) -> str:
 def test_files_that_may_not_grow(tmp_path: Path):
     """TensorBoard's file is the larger one: it ends first, with a warning, and then metrics.jsonl ends the run."""
     err = fill_up(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)))
-    assert err.count("Training goes on without TensorBoard") == 1
+    assert err.count("Training continues without TensorBoard") == 1
     assert "Traceback" not in err  # nor from a thread
     assert err.rstrip().endswith("metrics.jsonl cannot be written: a file may not be that large here (see ulimit -f)")
     assert len(read_metrics(tmp_path)) > 500
@@ -107,7 +107,7 @@ def small_disk(tmp_path: Path):
 
 def test_a_full_disk(small_disk: Path):
     err = fill_up(small_disk)
-    assert err.count("Training goes on without TensorBoard") <= 1
+    assert err.count("Training continues without TensorBoard") <= 1
     assert "Traceback" not in err  # nor from a thread
     assert err.rstrip().endswith("metrics.jsonl cannot be written: the disk is full: make room and go on")
 

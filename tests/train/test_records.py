@@ -141,7 +141,7 @@ def test_damage_says_where_and_what_to_do(tmp_path: Path):
     data[good + 20] ^= 255
     path.write_bytes(data)
     for use in (GameLog.read, GameLog):
-        with pytest.raises(CheckpointError, match=f"at byte {good}, behind 1 good game.*truncate -s {good}"):
+        with pytest.raises(CheckpointError, match=f"at byte {good}, after 1 good game.*truncate -s {good}"):
             use(path)
     assert path.read_bytes() == data, "a damaged log is left as it is"
     path.write_bytes(data[:good])  # what the message says

@@ -212,7 +212,7 @@ def test_an_empty_replay_says_so():
 
 
 def test_impossible_settings():
-    with pytest.raises(ConfigError, match="max_positions=0"):
+    with pytest.raises(ConfigError, match="max_positions must be at least 1"):
         Replay(CONNECT4, 0)
     with pytest.raises(ConfigError, match="value_mix"):
         Replay(CONNECT4, 10, value_mix=1.5)
@@ -225,14 +225,14 @@ def test_records_that_do_not_fit_are_refused_and_change_nothing():
     policy_of_full_column[0, 0] = np.nan
     illegal = np.array([3] * 7, np.uint16)
     bad = {
-        "game 41 is not one of connect4": dataclasses.replace(good, initial=b"12345678"),
+        "game 41 is not a game of connect4": dataclasses.replace(good, initial=b"12345678"),
         "ply 6: action 3 is not a legal move": GameRecord(
             41, illegal, good.initial, np.zeros(7, bool), np.zeros((0, 7), np.float16), np.zeros(7, np.float16),
             good.returns, (0, 0),
         ),
         "over 9 actions": random_record_of_other_width(good),
         "a policy that is not a distribution": dataclasses.replace(good, policy=policy_of_full_column),
-        "not numbers": dataclasses.replace(good, root_value=np.full_like(good.root_value, np.nan)),
+        "values that are not finite numbers": dataclasses.replace(good, root_value=good.root_value * np.nan),
     }  # fmt: skip
     replay = filled_replay(num_games=2)
     before, size = rows_of(replay), len(replay)
@@ -258,5 +258,5 @@ def test_a_policy_for_an_illegal_move_is_refused():
         returns=np.zeros(2, np.float32),
         versions=(0, 0),
     )
-    with pytest.raises(TrainingError, match=r"game 5.*not legal"):
+    with pytest.raises(TrainingError, match="game 5 has a policy that is not a distribution over legal moves"):
         Replay(CONNECT4, 10).add(record)

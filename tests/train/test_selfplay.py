@@ -260,7 +260,7 @@ def test_dropping_games():
 
 
 def test_bad_settings():
-    with pytest.raises(ConfigError, match="counts simulations"):
+    with pytest.raises(ConfigError, match="needs a fixed number of simulations"):
         player(SearchConfig(num_simulations=None, time_limit_s=1.0))
     with pytest.raises(
         ConfigError, match=r"sequential engine has no self-play backend. Here set engine to .*\"vectorized\""

@@ -404,7 +404,7 @@ def test_a_record_with_impossible_dice_is_refused(name: str):
         dataclasses.replace(record, outcomes=wrong),
         dataclasses.replace(record, outcome_plies=np.zeros_like(record.outcome_plies)),  # all before the first move
     ):
-        with pytest.raises(TrainingError, match="game 0 is not one of"):
+        with pytest.raises(TrainingError, match="game 0 is not a game of"):
             replay.add(bad)
         assert len(replay) == 0
     assert replay.add(record) == len(record.policy)

@@ -23,8 +23,8 @@ NUM_POSITIONS = 256
 
 CHECKPOINT_LOADER = "windrow.train:load_model"
 FOLDING = "windrow.nets:fold"
-"""Where checkpoints are read and batch norm is folded; by name, because both build on evaluators and not the other way
-round."""
+"""The functions that read checkpoints and fold batch norm. They are imported by name when they are called, because both
+modules import this package."""
 
 
 def load(
@@ -131,8 +131,13 @@ def _is_checkpoint(source: object) -> bool:
 
 def _open_checkpoint(path: str, game: Any, network: object) -> tuple[Any, Any]:
     """Load the network of a checkpoint, with batch norm folded in, and its game."""
-    model = _find(CHECKPOINT_LOADER)(path, game=game, network=network)
+    model = load_checkpoint(path, game=game, network=network)
     return _find(FOLDING)(model.net), model.game
+
+
+def load_checkpoint(path: str | Path, *, game: Any, network: object) -> Any:
+    """Call `windrow.train.load_model`."""
+    return _find(CHECKPOINT_LOADER)(path, game=game, network=network)
 
 
 def _find(name: str) -> Callable[..., Any]:
