@@ -1,4 +1,4 @@
-"""Evaluators elsewhere: a server that processes ask through shared memory, and actors on a Ray cluster."""
+"""Evaluators in other processes: a server that clients reach through shared memory, and actors on a Ray cluster."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ __all__ = [
     "connect",
 ]
 
-_PLACES = {
+_MODULES = {
     "ActorStats": "ray_stats",
     "BatchingPolicy": "policy",
     "ClientStats": "stats",
@@ -38,9 +38,9 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: every search needs a part of this package, and few need all of it."""
-    if name in _PLACES:
+    """Import a public name on first use: every search needs a part of this package, and few searches need all of it."""
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(f"windrow.inference.{_PLACES[name]}"), name)
+        return getattr(import_module(f"windrow.inference.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

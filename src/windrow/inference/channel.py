@@ -1,14 +1,14 @@
-"""What one client and the server share: a ring of requests, and memory for observations and answers.
+"""The memory that one client and the server share: a ring of request slots, and blocks of observations and answers.
 
     words    0        1         2      3      4           5        6           7            8 ..
              slots    working   halt   stop   attention   posted   busy since  transport ns versions of the models
-    word     56       number of the last order that is done
+    word     56       number of the last order that the worker completed
     slots    from word 64 on, 16 words each: see the names below
-    texts    one per slot, what an evaluator raised
+    texts    one per slot: the message of an evaluator's error
     floats   the rest: blocks of rows, [rows, floats] observations, [rows, A] logits, [rows, values]
 
-Every word has one writer: the client posts and the server answers. A request is seen by the other side only after a
-doorbell was rung and heard, which orders the memory.
+Every word has one writer: the client posts and the server answers. A side reads what the other side wrote only after
+the other side rang a doorbell (`Doorbell`), which orders the memory accesses.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class ChannelFacts:
-    """What both sides must know.
+    """Sizes and models that both sides of a channel must know.
 
-    num_floats: of one observation.
-    num_actions: of one row of logits.
-    num_values: of one row of values.
-    reads_observations: whether anyone looks at observations.
-    models: names, by number.
+    num_floats: number of floats in an observation.
+    num_actions: number of logits per row.
+    num_values: number of values per row.
+    reads_observations: whether any evaluator reads observations.
+    models: names of the models, by number.
     """
 
     num_floats: int
@@ -60,11 +60,11 @@ class ChannelFacts:
 
     @property
     def row_floats(self) -> int:
-        """Of everything about one row."""
+        """Number of floats of one row: observation, logits and values."""
         return self.num_floats + self.num_actions + self.num_values
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the facts as plain values."""
         return asdict(self)
 
 
@@ -79,15 +79,15 @@ class Channel:
         ]
         self.is_open = True
         self.num_heard = 0
-        """The client's: rings heard whose answers have not been taken yet."""
+        """Used by the client: number of rings received for answers that have not been taken yet."""
         self.is_hearing = False
-        """The client's: whether it is about to hear a ring; still so afterwards if an interrupt came in between."""
+        """Used by the client: whether it is waiting for a ring; still set later if an interrupt ended the wait."""
         self.questions: dict[int, tuple[Any, weakref.ref[Any] | None]] = {}
-        """The client's, by slot: the rows of a question that is out, and who waits for the answer, if anybody does."""
+        """Used by the client, by slot: the block of a pending request, and its `Question` if that was made."""
 
     @classmethod
     def create(cls, facts: ChannelFacts, num_rows: int) -> Channel:
-        """A new channel with room for `num_rows` rows in all its blocks together."""
+        """Create a channel with memory for `num_rows` rows in all blocks together."""
         num_bytes = _FLOATS_AT + num_rows * facts.row_floats * 4 + 3 * MAX_SLOTS * _ALIGNMENT
         memory = SharedMemory.create(num_bytes)
         memory.words(0, 1)[NUM_SLOTS] = MAX_SLOTS
@@ -95,41 +95,41 @@ class Channel:
 
     @classmethod
     def attach(cls, facts: ChannelFacts, fds: list[int]) -> Channel:
-        """The client's view, in its own process, of what `fds` of the server's view were sent to."""
+        """Make the client's view, in the client's process, from copies of the server's `fds`."""
         memory, *bells = fds
         half = len(bells) // 2
         return cls(facts, SharedMemory.attach(memory), Doorbell(bells[:half]), Doorbell(bells[half:]))
 
     @property
     def fds(self) -> list[int]:
-        """What another process attaches by, until `close_memory_fd`."""
+        """File descriptors with which another process attaches; valid until `close`."""
         return [self.memory.fd, *self.requests.fds, *self.answers.fds]
 
     @property
     def arena(self) -> tuple[int, int]:
-        """First and last byte of the floats."""
+        """First byte of the floats, and the byte after their last."""
         return _FLOATS_AT, self.memory.num_bytes
 
     def block_bytes(self, num_rows: int) -> tuple[int, int, int, int]:
-        """Of a block of rows: where observations, logits and values begin in it, and how long it is."""
+        """Offsets of observations, logits and values in a block of `num_rows` rows, and its size; all in bytes."""
         logits = _aligned(num_rows * self.facts.num_floats * 4)
         values = logits + _aligned(num_rows * self.facts.num_actions * 4)
         return 0, logits, values, values + _aligned(num_rows * self.facts.num_values * 4)
 
     def value_shape(self, num_rows: int) -> tuple[int, ...]:
-        """[rows], or [rows, players] if there is a value per player."""
+        """Shape of the values: [rows], or [rows, players] if there is one value per player."""
         return (num_rows, self.facts.num_values) if self.facts.num_values > 1 else (num_rows,)
 
     def text(self, slot: int) -> str:
-        """What the evaluator raised."""
+        """Read the message of the error that the evaluator raised."""
         return self.memory.text(_TEXTS_AT + slot * TEXT_BYTES, self.slots[slot][TEXT_LENGTH])
 
     def put_text(self, slot: int, text: str) -> None:
-        """Say what the evaluator raised."""
+        """Write the message of the error that the evaluator raised."""
         self.slots[slot][TEXT_LENGTH] = self.memory.put_text(_TEXTS_AT + slot * TEXT_BYTES, TEXT_BYTES, text)
 
     def close(self) -> None:
-        """Give the descriptors back; the memory goes with the last view of it."""
+        """Close the descriptors; the memory stays mapped until its last view is gone. May be called more than once."""
         self.is_open = False
         self.memory.close_fd()
         self.requests.close()

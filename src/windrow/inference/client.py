@@ -1,4 +1,4 @@
-"""The client's side: an evaluator that has its questions answered by a server in another process."""
+"""The client of an inference server: an evaluator whose requests a server answers, usually in another process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 class _Block:
-    """Rows of observations in shared memory, and where their answers will be."""
+    """A block of rows in shared memory: the observations, and the space for their logits and values."""
 
     def __init__(self, channel: Channel, start: int, num_rows: int, num_bytes: int) -> None:
         memory, facts = channel.memory, channel.facts
@@ -55,23 +55,23 @@ class _Block:
         self.values = memory.floats(self.values_at, channel.value_shape(num_rows))
         rows = memory.floats(start + observations, (num_rows, facts.num_floats))
         self.owner = weakref.ref(rows)
-        self.rows: FloatArray | None = rows  # until it is handed out
+        self.rows: FloatArray | None = rows  # until `allocate` returns them
 
 
 class InferenceClient(Evaluator):
-    """An evaluator that asks a server.
+    """An evaluator that sends its requests to a server.
 
-    Observations written into memory that `allocate` gave travel without being copied. Used from one thread at a time.
-    `submit` raises `Halted` once the server has been told to stop.
+    Observations in memory from `allocate` are not copied. A client may be used by one thread at a time. `submit` raises
+    `Halted` after the server was halted.
 
     Args:
-        channel: the client's view of what it shares with the server.
-        model: which of the server's models answers; None for the first.
-        pipeline: batches best out at once.
+        channel: the client's view of the memory shared with the server.
+        model: name of the server's model that answers; None for the first.
+        pipeline: recommended number of batches in flight.
     """
 
     divides_batches = True
-    """The server does: a question may have more rows than one call of its evaluator."""
+    """The server divides batches: a request may have more rows than one call of the server's evaluator."""
 
     def __init__(self, channel: Channel, model: str | None = None, *, pipeline: int = 2) -> None:
         self._channel = channel
@@ -85,27 +85,27 @@ class InferenceClient(Evaluator):
         self._owner = os.getpid()
 
     def with_model(self, model: str) -> InferenceClient:
-        """The same client asking another model; both may have questions out at once."""
+        """Return a client of the same channel for another model; both may have requests in flight at once."""
         other = InferenceClient(self._channel, model, pipeline=self.pipeline)
         other._blocks = self._blocks
         return other
 
     @property
     def version(self) -> int:
-        """The weights that gave the model's last answers to this client."""
+        """Version of the weights that gave the model's last answer to this client."""
         return self._channel.header[VERSIONS + self._model]
 
     # --- Evaluating -------------------------------------------------------------------------------------------
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """[rows, floats] in shared memory; free again when the array is gone."""
+        """Allocate [rows, floats] in shared memory; the memory is free again when the array is deleted."""
         num_rows, num_floats = shape[0], prod(shape[1:])
         channel = self._channel
         if num_floats != channel.facts.num_floats:
             raise EvaluatorError(f"an observation has {channel.facts.num_floats} floats, not {num_floats}")
         self._settle_abandoned()
         *_, num_bytes = channel.block_bytes(num_rows)
-        # What nobody holds is free, unless the server may still write to it.
+        # A block without a reference is free, unless the server may still write to it.
         written = [id(block) for block, _ in channel.questions.values()]
         self._blocks[:] = [block for block in self._blocks if block.owner() is not None or id(block) in written]
         start, last = channel.arena
@@ -122,16 +122,17 @@ class InferenceClient(Evaluator):
         return rows
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Ask and wait."""
+        """Send a request and wait for the answer."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> Question:
-        """Ask; the answer is written beside the observations, and is valid until those rows are used again."""
+        """Send a request without waiting. The answer lies beside the observations until their memory is used again."""
         channel = self._channel
         header = channel.header
         if os.getpid() != self._owner:
             raise EvaluatorError(
-                f"this client belongs to process {self._owner}, of which this one is a fork: open a channel for each"
+                f"this client belongs to process {self._owner}, of which this process is a fork: open a channel for "
+                "each process"
             )
         if header[HALT]:
             raise Halted
@@ -142,9 +143,9 @@ class InferenceClient(Evaluator):
         number = header[NUM_POSTED]
         slot = number % len(channel.slots)
         words = channel.slots[slot]
-        # One of this very number is of a `submit` that was interrupted before the server could know of it.
+        # A slot with the same number belongs to a `submit` that was interrupted before the server could see it.
         if words[STATE] != FREE and words[NUMBER] != number:
-            raise EvaluatorError(f"more than {len(channel.slots)} questions are out at once")
+            raise EvaluatorError(f"more than {len(channel.slots)} requests of a client are in flight at once")
         facts = channel.facts
         words[NUMBER] = number
         words[MODEL] = self._model
@@ -165,25 +166,25 @@ class InferenceClient(Evaluator):
         return question
 
     def rest(self) -> None:
-        """Say that no more questions come for now, so that the server does not wait for one."""
+        """Tell the server that no more requests come for now, so that it does not wait for one."""
         if self._channel.header[IS_WORKING]:
             self._channel.header[IS_WORKING] = 0
             self._channel.requests.ring()
 
     def close(self) -> None:
-        """Give the descriptors back; may be called more than once."""
+        """Close the descriptors; may be called more than once."""
         self._channel.close()
 
     # --- Inside -----------------------------------------------------------------------------------------------
 
     def receive(self, slot: int) -> int:
-        """Wait for the answer in `slot` and free it; which state it was in."""
+        """Wait for the answer in `slot`, free the slot, and return the state it was in."""
         channel = self._channel
         header, words = channel.header, channel.slots[slot]
         asked = monotonic_ns()
         header[BUSY_SINCE] = 0
-        # One ring per answer. Those of other slots are remembered: their answers are known to be there.
-        if channel.is_hearing:  # an interrupt has come between a ring and its count
+        # There is one ring per answer. Rings for the answers in other slots are counted for their `receive`.
+        if channel.is_hearing:  # an interrupt came between taking a ring and counting it
             channel.num_heard += 1
         while not (channel.num_heard and words[STATE] != POSTED):
             channel.is_hearing = True
@@ -193,7 +194,7 @@ class InferenceClient(Evaluator):
         now = monotonic_ns()
         header[BUSY_SINCE] = now
         if words[STATE] == ANSWERED:
-            # What waking up took; nothing if the answer was there before anybody asked for it.
+            # Time to wake up; zero if the answer had arrived before this call.
             header[TRANSPORT_NS] += max(0, now - max(asked, words[DONE_NS]))
         state, words[STATE] = words[STATE], FREE
         channel.num_heard -= 1
@@ -201,7 +202,7 @@ class InferenceClient(Evaluator):
         return state
 
     def _settle_abandoned(self) -> None:
-        """Take the answers to questions that an interrupt has left without anybody who waits for them."""
+        """Take the answers to requests whose caller was interrupted and does not wait for them any more."""
         channel = self._channel
         for slot, (_, reference) in list(channel.questions.items()):
             question: Question | None = None if reference is None else reference()
@@ -211,22 +212,22 @@ class InferenceClient(Evaluator):
             if state == FREE:
                 del channel.questions[slot]
             elif state == POSTED:
-                channel.requests.ring()  # the interrupt may have come before that
+                channel.requests.ring()  # the interrupt may have come before the ring
             elif question is None:
                 self.receive(slot)
             else:
                 question.receive()
 
     def text(self, slot: int) -> str:
-        """What the evaluator raised."""
+        """Return the message of the error that the evaluator raised."""
         return self._channel.text(slot)
 
     def version_of(self, slot: int) -> int:
-        """The weights that gave an answer."""
+        """Return the version of the weights that gave the answer in `slot`."""
         return self._channel.slots[slot][VERSION]
 
     def _locate(self, observations: Observations, num_rows: int) -> tuple[_Block, int]:
-        """The block and the row at which observations lie; copies those that are not in shared memory."""
+        """Return the block and first row of the observations; copy them if they are not in shared memory."""
         array = next(iter(observations.values())) if isinstance(observations, Mapping) else observations
         if isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
             at = array.__array_interface__["data"][0] - self._channel.memory.address
@@ -236,28 +237,28 @@ class InferenceClient(Evaluator):
                     return block, (at - block.start) // row_bytes
         rows = self.allocate((num_rows, self._channel.facts.num_floats))
         rows[:] = flatten_rows(observations)
-        self._blocks[-1].rows = rows  # nobody else holds them
+        self._blocks[-1].rows = rows  # the only reference to them
         return self._blocks[-1], 0
 
 
 class Question:
-    """A question that is out.
+    """A request in flight.
 
-    version: the weights that answered it, once `result` has returned.
+    version: version of the weights that answered it, after `result` has returned.
     """
 
     def __init__(self, client: InferenceClient, slot: int, block: _Block, first: int, num_rows: int) -> None:
         self._client, self._slot, self._block, self._first, self._num_rows = client, slot, block, first, num_rows
-        self._is_copied, self._rows = block.rows is not None, block.owner()  # which keeps the block
+        self._is_copied, self._rows = block.rows is not None, block.owner()  # this reference keeps the block
         block.rows = None
         self._state = POSTED
         self._text = ""
         self.version = 0
         self.is_waiting = False
-        """Whether it waits for its answer; still so afterwards if an interrupt ended that."""
+        """Whether a caller waits for the answer; still set later if an interrupt ended the wait."""
 
     def result(self) -> tuple[FloatArray, FloatArray]:
-        """Wait for logits [K, A] and values [K] or [K, players]; views of shared memory, if the observations were."""
+        """Wait for logits [K, A] and values [K] or [K, players]; they are in shared memory if the observations are."""
         if self._state == POSTED:
             self.receive()
         if self._state == FAILED:
@@ -271,7 +272,7 @@ class Question:
         return logits, values
 
     def receive(self) -> None:
-        """Wait until the answer is there."""
+        """Wait for the answer and take its state."""
         self.is_waiting = True
         self._state = self._client.receive(self._slot)
         self.version = self._client.version_of(self._slot)

@@ -1,10 +1,10 @@
-"""Messages between a process and its workers: pickled objects over a Unix socket, descriptors beside them.
+"""Messages between a process and its workers: pickled objects over a Unix socket, with file descriptors if needed.
 
-For orders and results, a few per search; observations and their answers go through shared memory.
+The messages are orders and results, a few per search; observations and answers travel through shared memory.
 
-A message takes several calls of the system. An exception between two of them, such as an interrupt, leaves half a
-message on the line, and nothing that follows could be told from the rest of it. So the line is torn from the first of
-these calls on, and whole again only after the last.
+A message takes several system calls. An exception between two of them, such as an interrupt, leaves half a message in
+the socket, and the receiver could not find the beginning of the next message. The connection therefore counts as broken
+from the first of these calls until the last one has returned.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CHUNK = 1 << 20
 
 
 class Control:
-    """One end of the line.
+    """One end of the connection.
 
-    `receive` raises EOFError when the other end is gone or the line is torn, `send` OSError.
+    If the other end is closed or the connection is broken, `receive` raises EOFError and `send` raises OSError.
 
-    last_number: that of the last message with a number which was sent as a whole.
+    last_number: number of the last numbered message that was sent completely.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -38,26 +38,26 @@ class Control:
 
     @classmethod
     def create(cls) -> tuple[Control, socket.socket]:
-        """One end, and the other's socket, whose descriptor is for another process."""
+        """Make one end, and the socket of the other end, whose descriptor is for another process."""
         mine, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return cls(mine), other
 
     def fileno(self) -> int:
-        """Readable when there is a message, or nobody at the other end."""
+        """Return the descriptor, which is readable if there is a message or the other end is closed."""
         return self._socket.fileno()
 
     @property
-    def is_torn(self) -> bool:
-        """Whether an exception ended a `send` or a receive half-way; asked while neither is going on."""
+    def is_broken(self) -> bool:
+        """Whether an exception interrupted a `send` or a receive; valid only while neither is in progress."""
         return self._is_sending or self._is_receiving
 
     def send(self, message: object, fds: Sequence[int] = (), *, number: int = 0) -> None:
-        """Send a message; the receiver gets descriptors of its own. Callable from any thread."""
+        """Send a message; the receiver gets copies of the descriptors. Callable from any thread; may block."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         header = _HEADER.pack(len(data), len(fds))
         with self._lock:
             if self._is_sending:
-                raise BrokenPipeError("an earlier message was cut off: the line cannot be used any more")
+                raise BrokenPipeError("an earlier message was cut off: the connection cannot be used any more")
             self._is_sending = True
             if fds:
                 socket.send_fds(self._socket, [header], list(fds))
@@ -68,7 +68,7 @@ class Control:
             self._is_sending = False
 
     def receive(self) -> tuple[Any, list[int]]:
-        """Block until a message is there; the message and its descriptors."""
+        """Block until a message arrives; return the message and its descriptors."""
         self._begin_receiving()
         header, fds = b"", list[int]()
         while len(header) < _HEADER.size:
@@ -88,7 +88,7 @@ class Control:
         return pickle.loads(data), fds
 
     def receive_ready(self) -> tuple[list[bytes], bool]:
-        """The messages that are there, still pickled, and whether the other end is still there; never blocks."""
+        """Return the messages that have arrived, pickled, and whether the connection is still open; never blocks."""
         if self._is_receiving:
             return [], False
         self._is_receiving = is_there = True
@@ -116,14 +116,14 @@ class Control:
 
     def _begin_receiving(self) -> None:
         if self._is_receiving:
-            raise EOFError("an earlier message was cut off: the line cannot be used any more")
+            raise EOFError("an earlier message was cut off: the connection cannot be used any more")
         self._is_receiving = True
 
     def set_timeout(self, timeout_s: float) -> None:
-        """Let `send` give up, with an OSError, when nobody has read for so long."""
+        """Make `send` raise an OSError if the other end has not read for `timeout_s` seconds."""
         seconds = int(timeout_s)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", seconds, 0))
 
     def close(self) -> None:
-        """Hang up; may be called more than once."""
+        """Close the connection; may be called more than once."""
         self._socket.close()

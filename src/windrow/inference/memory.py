@@ -1,6 +1,6 @@
-"""Memory that processes share by a file descriptor.
+"""Memory that processes share through a file descriptor.
 
-It has no name: the system frees it when the last process that maps it is gone, however that ended.
+The memory has no name: the system frees it after the last process that maps it has ended, even if that process crashed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 class SharedMemory:
-    """A number of bytes that begin as zeros. Pages that nobody touches take no memory.
+    """Shared memory, initially zeros. The system provides a page when it is first used.
 
-    fd: what another process attaches by; -1 once `close_fd` was called.
+    fd: file descriptor with which another process attaches; -1 after `close_fd`.
     """
 
     def __init__(self, fd: int, num_bytes: int) -> None:
         self.fd = fd
         self.num_bytes = num_bytes
         self.address = _map(fd, num_bytes)
-        """Where it lies in this process."""
+        """Address of the memory in this process."""
         mapped = (ctypes.c_ubyte * num_bytes).from_address(self.address)
-        # All views refer to this, so the mapping goes with the last of them. Unlike one of the module mmap it holds no
-        # descriptor until then.
+        # Every view refers to `mapped`, so the mapping ends with the last view. A mapping of the module mmap would hold
+        # a descriptor until then.
         weakref.finalize(mapped, _unmap, self.address, num_bytes).atexit = False
         self._bytes = memoryview(mapped).cast("B")
         self._words = self._bytes.cast("Q")
 
     @classmethod
     def create(cls, num_bytes: int) -> SharedMemory:
-        """New memory, rounded up to whole pages."""
+        """Create new memory, with `num_bytes` rounded up to whole pages."""
         num_bytes = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         fd = _anonymous_file()
         try:
@@ -51,7 +51,7 @@ class SharedMemory:
 
     @classmethod
     def attach(cls, fd: int) -> SharedMemory:
-        """Another process's memory; the descriptor is used up."""
+        """Map another process's memory and close the descriptor."""
         try:
             memory = cls(fd, os.fstat(fd).st_size)
         except BaseException:
@@ -61,25 +61,25 @@ class SharedMemory:
         return memory
 
     def words(self, first: int, count: int) -> memoryview[int]:
-        """`count` unsigned numbers of 64 bits from word `first` on; a view."""
+        """Return a view of `count` unsigned 64-bit integers, starting at word `first`."""
         return self._words[first : first + count]
 
     def floats(self, offset: int, shape: tuple[int, ...]) -> FloatArray:
-        """An array from byte `offset` on; a view, which keeps the memory."""
+        """Return an array of `shape` that starts at byte `offset`; the array is a view and keeps the memory mapped."""
         return np.frombuffer(self._bytes, np.float32, prod(shape), offset).reshape(shape)
 
     def text(self, offset: int, num_bytes: int) -> str:
-        """UTF-8 from byte `offset` on."""
+        """Decode `num_bytes` bytes of UTF-8 that start at byte `offset`."""
         return ctypes.string_at(self.address + offset, num_bytes).decode("utf-8", "replace")
 
     def put_text(self, offset: int, max_bytes: int, text: str) -> int:
-        """Write `text`, cut off where it has to be; returns how many bytes that took."""
+        """Write `text` at byte `offset`, truncated to `max_bytes`; return the number of bytes written."""
         data = text.encode("utf-8", "replace")[:max_bytes]
         ctypes.memmove(self.address + offset, data, len(data))
         return len(data)
 
     def close_fd(self) -> None:
-        """Give the descriptor back; the memory stays mapped while a view of it is held."""
+        """Close the descriptor; the memory stays mapped while a view of it exists."""
         if self.fd >= 0:
             fd, self.fd = self.fd, -1
             os.close(fd)
@@ -88,7 +88,7 @@ class SharedMemory:
 def _anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("windrow", os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile() as file:  # it has lost its name before this returns
+    with tempfile.TemporaryFile() as file:  # the file has no name
         return os.dup(file.fileno())
 
 

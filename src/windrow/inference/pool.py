@@ -1,7 +1,7 @@
-"""Worker processes and the server that evaluates for them, driven by one loop.
+"""The worker pool: worker processes and the inference server that evaluates for them, driven by one loop.
 
-The loop runs in the thread that has something to wait for: `turn` answers what workers ask, and returns what they said
-and how they ended.
+The loop runs in the thread that waits for the workers: `turn` answers their requests, and returns their messages and
+how they ended.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _CLOSE_TIMEOUT_S = 2.0
 _MAX_START_S = 120.0
 _LOOK_S = 0.25
 _ANSWER_S = 1.0
-"""For saying what it is doing; a worker that cannot do that is made to leave a traceback."""
+"""Seconds in which a stuck worker must describe what it is doing. After them the worker is aborted with a traceback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A worker that has given no sign for too long, and what it says it is doing."""
+    """The report of a worker that was busy for too long: a description of what its main thread is doing."""
 
     text: str
 
 
 Event: TypeAlias = "tuple[Worker, Any]"
-"""A worker, and its message (kind, number of the order, value), or the `Death` it died, or that it is `Stuck`."""
+"""A worker, and either its message (kind, number of the order, value), its `Death`, or its `Stuck` report."""
 
 
 class WorkerTraceback(Exception):
-    """Where in a worker something was raised, as text; the cause of what is raised here."""
+    """The traceback of an error in a worker, as text; the cause of the error that is raised in this process."""
 
 
 class Worker:
-    """One place in the pool: a process, which may be replaced by another, and what it shares with the server."""
+    """One worker of the pool: its process, and the channel that it shares with the server."""
 
     def __init__(self, index: int, process: WorkerProcess) -> None:
         self.index, self.process = index, process
@@ -54,33 +54,33 @@ class Worker:
         self.has_spoken = False
         self.watched: list[int] = []
         self.asked: float | None = None
-        """When it was asked what it is doing, because it had given no sign for too long."""
+        """Time at which the worker was asked what it is doing, because it was busy for too long; None: not asked."""
         self.is_aborted = False
         self.is_prepared = False
-        """For whoever uses the pool: whether it was told all that it has to know."""
+        """Set by the user of the pool: whether the worker has received all its settings."""
         self.is_unsettled = False
-        """Whether it may have said what was not taken in, or have been told less than was noted. It is so while it is
-        heard or told something, and stays so if an interrupt comes in between."""
+        """Whether a message from or to the worker may have been lost. It is True while messages are received or sent,
+        and stays True if an interrupt comes in between."""
 
     def __repr__(self) -> str:
         return f"worker {self.index} (process {self.process.pid})"
 
     @property
     def is_usable(self) -> bool:
-        """Whether it lives, as far as is known, and can be talked to."""
-        return self.is_alive and not self.process.control.is_torn
+        """Whether the process is alive, as far as is known, and its connection is not broken."""
+        return self.is_alive and not self.process.control.is_broken
 
 
 class WorkerPool:
     """Workers that all run the same function.
 
     Args:
-        game: what they play, packed.
+        game: the packed game.
         entry: the function, `"module:function"`.
-        setup: what it is given, beside its `Link`.
-        server: who evaluates.
-        num_workers: how many there will be at most. If that is one per core, each stays on its own.
-        timeout_s: seconds without a sign after which a busy worker is `Stuck`; None for no limit.
+        setup: argument of the function, besides its `Link`.
+        server: the inference server that evaluates for the workers.
+        num_workers: maximum number of workers. If it equals the number of cores, each worker is pinned to a core.
+        timeout_s: seconds without progress after which a busy worker is `Stuck`; None for no limit.
     """
 
     def __init__(
@@ -101,55 +101,55 @@ class WorkerPool:
         self._num_orders = 0
         self._next_look = 0.0
         self._owner = os.getpid()
-        # Woken together by one process, workers are easily put on the core of that one, behind each other.
+        # When one process wakes several workers, the system tends to run them one after another on its own core.
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         self._cores = cores if len(cores) == num_workers > 1 else []
 
     # --- Workers ----------------------------------------------------------------------------------------------
 
     def ensure(self, count: int) -> None:
-        """Have at least `count` workers, alive or not."""
+        """Start workers until there are at least `count`; dead workers count too."""
         self.check_owner()
         while len(self.workers) < count:
             self.workers.append(self._start(len(self.workers)))
 
     def replace(self, worker: Worker) -> Worker:
-        """A new process in the place of one that is dead; its channel is gone too."""
+        """Start a new process in place of a worker that is dead, and close the dead worker's channel."""
         self.check_owner()
         self.bury(worker)
         self.workers[worker.index] = new = self._start(worker.index)
         return new
 
     def bury(self, worker: Worker) -> None:
-        """Kill a worker, if that is still needed, and give back all it had."""
+        """Kill a worker if it is still alive, and release its resources."""
         self._forget(worker)
         self.close_channel(worker)
         worker.process.close(monotonic())
 
     def open_channel(self, worker: Worker, num_rows: int) -> Channel:
-        """New memory shared by a worker and the server; the old is given back."""
+        """Open a new channel between a worker and the server, and close the worker's old one."""
         self.close_channel(worker)
         worker.channel = self.server.open_channel(num_rows)
         return worker.channel
 
     def close_channel(self, worker: Worker) -> None:
-        """Give back what a worker shared with the server."""
+        """Close the channel between a worker and the server, if there is one."""
         if worker.channel is not None:
             self.server.close_channel(worker.channel)
             worker.channel = None
 
     def check_owner(self) -> None:
-        """Raise `SearchError` in a fork of the process that the workers belong to."""
+        """Raise `SearchError` if this process is a fork of the process that started the workers."""
         if os.getpid() != self._owner:
             raise SearchError(
-                f"these workers belong to process {self._owner}, of which this one is a fork: they cannot be used from "
-                "here. Make a Search, or a SelfPlay, in this process"
+                f"these workers belong to process {self._owner}, of which this process is a fork, and cannot be used "
+                "here: create a Search or a SelfPlay in this process"
             )
 
     def send(self, worker: Worker, message: object, fds: Sequence[int] = (), *, number: int = 0) -> None:
-        """Send a message; a worker that cannot take it any more will be seen to be dead.
+        """Send a message. A worker that cannot receive it is killed, and `turn` reports its death.
 
-        After any other exception the worker may have half a message: it is not `is_usable` any more.
+        After any other exception the worker may have received half a message: it is not `is_usable` any more.
         """
         self.check_owner()
         try:
@@ -158,34 +158,34 @@ class WorkerPool:
             worker.process.kill()
 
     def next_number(self) -> int:
-        """A number for an order that none had before."""
+        """Return a number for an order; every number is used once."""
         self._num_orders += 1
         return self._num_orders
 
     def order(
         self, worker: Worker, name: str, *arguments: Any, fds: Sequence[int] = (), number: int | None = None
     ) -> int:
-        """Send an order; its number, a new one if none is given, comes back with what the worker says about it."""
+        """Send an order and return its number (None: a new one). The worker's messages about it carry the number."""
         number = self.next_number() if number is None else number
         self.send(worker, (name, number, *arguments), fds, number=number)
         return number
 
     def call_attention(self, worker: Worker) -> None:
-        """Have a worker look for messages between two batches."""
+        """Make a worker look for messages between two batches."""
         if worker.channel is not None:
             worker.channel.header[ATTENTION] += 1
 
     def stop(self, worker: Worker, *, is_wanted: bool) -> None:
-        """Have a worker end its searches soon, or take that back."""
+        """Ask a worker to end its searches soon, or withdraw that."""
         if worker.channel is not None:
             worker.channel.header[STOP] = is_wanted
 
     # --- The loop ---------------------------------------------------------------------------------------------
 
     def turn(self, timeout_s: float) -> list[Event]:
-        """Answer questions for at most `timeout_s` seconds without anything to do; what workers said meanwhile.
+        """Answer requests, waiting at most `timeout_s` seconds for one; return the events of the workers meanwhile.
 
-        Workers that said something are `is_unsettled` until `settle`.
+        Workers that have sent a message are `is_unsettled` until `settle`.
         """
         self.check_owner()
         self.server.turn(timeout_s if self._timeout_s is None else min(timeout_s, self._timeout_s / 4))
@@ -194,13 +194,13 @@ class WorkerPool:
         return events
 
     def settle(self) -> None:
-        """Note that everything which `turn` returned has been taken in."""
+        """Confirm that all events that `turn` returned have been handled."""
         for worker in self.workers:
             worker.is_unsettled = False
 
     def close(self) -> None:
-        """End all workers; may be called more than once, and takes a few seconds at most."""
-        if self._is_closed or os.getpid() != self._owner:  # a fork has no right to end what is not its own
+        """End all workers. It takes a few seconds at most and may be called more than once."""
+        if self._is_closed or os.getpid() != self._owner:  # a fork must not end its parent's workers
             return
         for worker in self.workers:
             self._forget(worker)
@@ -217,8 +217,8 @@ class WorkerPool:
     def _start(self, index: int) -> Worker:
         if worker_main.is_worker:
             raise SearchError(
-                "a worker process was about to start workers of its own. If the program that you run defines the game, "
-                'put what it does under `if __name__ == "__main__":`, because workers import it too'
+                "a worker process cannot start workers. If your program defines the game, put its other code under "
+                '`if __name__ == "__main__":`, because workers import the program too'
             )
         core = self._cores[index] if self._cores else None
         worker = Worker(index, WorkerProcess(index, self._entry, self._game, self._setup, core=core))
@@ -228,7 +228,7 @@ class WorkerPool:
             self._watch(worker, process.stderr_fd, lambda: self._forward(worker))
             if process.pidfd >= 0:
                 self._watch(worker, process.pidfd, lambda: self._note_death(worker))
-        except BaseException:  # nobody would know of it
+        except BaseException:  # the pool does not know this worker yet, so nothing else would end it
             self.bury(worker)
             raise
         return worker
@@ -238,7 +238,7 @@ class WorkerPool:
         self.server.watch(fd, callback)
 
     def _forget(self, worker: Worker) -> None:
-        """Watch a worker no longer."""
+        """Stop watching a worker's descriptors, and mark it as dead."""
         worker.is_alive = False
         while worker.watched:
             self.server.unwatch(worker.watched[-1])
@@ -248,12 +248,12 @@ class WorkerPool:
         if not worker.is_alive:
             return
         if not self._take_messages(worker):
-            if worker.process.control.is_torn:
-                worker.process.kill()  # it lives, but what it says cannot be understood any more
+            if worker.process.control.is_broken:
+                worker.process.kill()  # it is alive, but its messages cannot be read any more
             self._note_death(worker)
 
     def _take_messages(self, worker: Worker) -> bool:
-        """What a worker has said; whether it can say more."""
+        """Read a worker's messages; return whether more can come."""
         worker.is_unsettled = True
         messages, is_there = worker.process.control.receive_ready()
         for data in messages:
@@ -269,17 +269,17 @@ class WorkerPool:
     def _note_death(self, worker: Worker) -> None:
         if not worker.is_alive:
             return
-        # What it said before it died is still to be heard, and comes first.
+        # Messages that the worker sent before it died come first.
         self._take_messages(worker)
         self._forget(worker)
         self._forward(worker)
         self._events.append((worker, worker.process.wait_for_death()))
 
     def _forward(self, worker: Worker) -> None:
-        """Pass on what a worker wrote to its standard error."""
+        """Copy a worker's standard error to this process's."""
         if data := worker.process.read_stderr():
             sys.stderr.write(data.decode("utf-8", "replace"))
-        elif worker.process.stderr_fd in worker.watched:  # it has closed it
+        elif worker.process.stderr_fd in worker.watched:  # the worker has closed it
             worker.watched.remove(worker.process.stderr_fd)
             self.server.unwatch(worker.process.stderr_fd)
 
@@ -306,21 +306,21 @@ class WorkerPool:
 
 
 def unpack_error(described: dict[str, Any]) -> BaseException:
-    """What a worker raised, with where it did as its cause."""
+    """Unpickle the error that a worker raised; its cause is the original cause, or else the worker's traceback."""
     try:
         error: BaseException = pickle.loads(described["error"])
         cause: BaseException | None = None if described["cause"] is None else pickle.loads(described["cause"])
-    except Exception as problem:  # a class that cannot be made here
-        error, cause = SearchError(f"a worker raised what cannot be raised again here: {problem}"), None
+    except Exception as problem:  # its class cannot be imported or called here
+        error, cause = SearchError(f"a worker raised an error that cannot be unpickled here: {problem}"), None
     error.__cause__ = WorkerTraceback(described["traceback"]) if cause is None else cause
     return error
 
 
 def explain_death(worker: Worker, death: Death, num_restarts: int) -> SearchError:
-    """An error for a worker that is not replaced any more."""
-    more = f" {num_restarts} replacements had been started before (max_restarts)." if num_restarts else ""
-    stuck = " after it had given no sign for longer than worker_timeout_s" if worker.asked is not None else ""
-    return SearchError(f"{worker!r} died{stuck}.{more} How: {death}")
+    """Make the error for a worker that died and is not replaced."""
+    more = f" {num_restarts} replacements had been started before (the limit is max_restarts)." if num_restarts else ""
+    stuck = " after it had made no progress for longer than worker_timeout_s" if worker.asked is not None else ""
+    return SearchError(f"{worker!r} died{stuck}.{more} Reason: {death}")
 
 
 __all__ = ["Death", "Event", "Stuck", "Worker", "WorkerPool", "explain_death", "unpack_error"]

@@ -1,10 +1,10 @@
-"""One inference actor: the requests of many clients, one forward pass at a time.
+"""The inference actor: joins the requests of many clients into batches and runs their forward passes.
 
-    evaluate() -- waits in --> [requests] -- gathered by --> _serve() --> a thread: the forward pass
-        ^                                                                          |
-        +--------------------- its rows of the answer -----------------------------+
+    evaluate() -- appends to --> [requests] -- gathered by --> _serve() --> a thread: the forward pass
+        ^                                                                            |
+        +--------------------- its rows of the answer -------------------------------+
 
-The event loop takes requests while the thread evaluates, so that the next batch is there when the last one ends.
+The event loop accepts requests while the thread evaluates, so that the next batch is ready when the current one ends.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from windrow.inference.ray_stats import ActorStats
 from windrow.inference.ray_weights import newest_weights, update_evaluator
 
 Rows: TypeAlias = npt.NDArray[Any]
-"""What a request asks about: observations float32 [K, floats], or states uint8 [K, state_bytes]."""
+"""Rows of a request: observations float32 [K, floats], or states uint8 [K, state_bytes]."""
 Inquiry: TypeAlias = tuple[Rows, int, int]
-"""Rows, the number of the model, and who asks. One tuple, because every argument has a price of its own."""
+"""Rows, number of the model, and id of the client. They are one tuple because Ray is slower with more arguments."""
 
 _SWITCH_S = 0.0002
 _MIN_BUFFER_ROWS = 64
 _CALL_MEMORY = 0.9
-"""Share of the past in what a call is thought to take."""
+"""Weight of earlier calls in the moving average of the duration of an evaluator call."""
 _RECENT_S = 1.0
-"""A client that has asked within this time is expected to ask again."""
+"""Seconds after a client's last request in which its next request is expected."""
 
 
 class Answer(NamedTuple):
-    """What an actor says to one request. A tuple, because one is pickled with every answer.
+    """An actor's answer to one request; a tuple, because that is fast to pickle.
 
-    block: [K, A + values]: logits, then values; None if there is an error.
-    version: the weights that gave it.
-    wait_s, inference_s: until its batch was begun, and from there to its end.
-    batch_rows, queued_rows: rows of its batch, and those that waited when it was begun, these included.
-    busy_s: seconds that the actor has been busy in its life.
-    error: what the evaluator raised; `is_game_error` if that was about the game.
-    is_blank: the actor has been restarted, and nobody has said hello yet.
+    block: [K, A + values]: logits, then values as the evaluator returned them; None if there is an error.
+    version: version of the weights.
+    wait_s, inference_s: seconds until the batch was started, and from then to its end.
+    batch_rows, queued_rows: rows in the batch, and rows in the queue when the batch was started, including its own.
+    busy_s: seconds that the actor's evaluator has been busy since the actor was started.
+    error: text of the evaluator's error; `is_game_error` if it is a `GameError`.
+    is_blank: whether the actor was restarted and has not made its evaluators yet (`hello`).
     """
 
     block: npt.NDArray[np.float32] | None
@@ -75,7 +75,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What an actor says of itself: whether it is ready, and what its evaluators are like."""
+    """An actor's answer to `hello`: its error, or the properties of its evaluators, by model."""
 
     pid: int
     error: str = ""
@@ -94,20 +94,20 @@ class _Request:
 
 
 class InferenceActor:
-    """Becomes a Ray actor in `InferenceFleet`.
+    """An inference actor; `InferenceFleet` runs this class as a Ray actor.
 
     Args:
-        index: its place in the fleet.
-        num_threads: threads of an evaluator on the CPU.
-        policy: when a batch is sent.
-        keeper: the name of the actor that has the newest weights, if any have been set.
+        index: number of the actor in the fleet.
+        num_threads: number of CPU threads of an evaluator.
+        policy: the policy that decides when a batch is sent.
+        keeper: name of the Ray actor that holds the newest weights, which exists after weights have been set.
     """
 
     def __init__(self, index: int, num_threads: int, policy: BatchingPolicy, keeper: str) -> None:
-        # Before a library is loaded that reads it. Ray's own choice is the number of cores that were set aside.
+        # This must be set before a library that reads it is loaded. Ray sets it to the number of reserved cores.
         os.environ["OMP_NUM_THREADS"] = str(num_threads)
-        # The evaluator's thread takes the interpreter back after every operation, hundreds of times in a pass: it must
-        # not wait the usual 5 ms whenever the event loop has it.
+        # The evaluator's thread needs the GIL after every operation, hundreds of times per forward pass. With the
+        # default of 5 ms it would wait too long whenever the event loop holds the GIL.
         sys.setswitchinterval(_SWITCH_S)
         self._policy, self._keeper = policy, keeper
         self._stats = ActorStats(
@@ -136,15 +136,15 @@ class InferenceActor:
         self._updating = asyncio.Lock()
         self._serving: asyncio.Task[None] | None = None
 
-    # --- What clients and fleets ask ------------------------------------------------------------------------------
+    # --- Calls of clients and fleets ------------------------------------------------------------------------------
 
     async def hello(self, cargo: list[Any]) -> Greeting:
-        """Be ready: make the evaluators and give them the newest weights, if that is not done; say how it went.
+        """Make the evaluators and give them the newest weights, unless that was done; report success or the error.
 
         Args:
-            cargo: where in the object store the game and the functions that make the evaluators, by name of the model,
-                are pickled. Whoever says hello brings it: Ray itself cannot promise to have a large argument of the
-                constructor when it restarts an actor.
+            cargo: reference to an object in the object store: the game and the functions that make the evaluators, by
+                model, pickled. The caller passes it, because Ray does not guarantee that a large argument of the
+                constructor still exists when it restarts an actor.
         """
         try:
             async with self._making:
@@ -161,7 +161,7 @@ class InferenceActor:
         )
 
     async def evaluate(self, inquiry: Inquiry) -> Answer:
-        """Evaluate K positions together with those of others."""
+        """Evaluate K positions, batched with the positions of other requests."""
         rows, model, client = inquiry
         if not self._ports:
             return Answer(None, 0, 0.0, 0.0, error="it has been restarted", is_blank=True)
@@ -177,13 +177,13 @@ class InferenceActor:
         return await request.answer
 
     async def set_weights(self, weights: object, version: int, model: int, cargo: list[Any]) -> str:
-        """Go on with other weights; what was wrong with them, if anything was."""
+        """Change the weights of a model between two batches; return the error as text, or ""."""
         greeting = await self.hello(cargo)
         if greeting.error:
             return greeting.error
         loop = asyncio.get_running_loop()
         async with self._updating:
-            # All places: no batch is with an evaluator meanwhile, and every answer is of one version.
+            # With all places taken, no evaluator has a batch, so every answer comes from one version.
             for _ in range(self._depth):
                 await self._places.acquire()
             try:
@@ -196,7 +196,7 @@ class InferenceActor:
         return ""
 
     async def stats(self) -> ActorStats:
-        """What it did so far."""
+        """Return the statistics since the actor was started."""
         stats, now = self._stats, monotonic()
         stats.up_s = now - self._started_s
         stats.versions = dict(zip(self._names, self._versions, strict=False))
@@ -207,11 +207,11 @@ class InferenceActor:
     # --- Batches --------------------------------------------------------------------------------------------------
 
     async def _serve(self, arrived: asyncio.Event, places: asyncio.Semaphore) -> None:
-        """Begin one batch after another, for ever."""
-        running: set[asyncio.Task[None]] = set()  # the loop itself keeps no task alive
+        """Start one batch after another, for ever."""
+        running: set[asyncio.Task[None]] = set()  # the event loop has only weak references to tasks
         while True:
             await self._first(arrived)
-            await places.acquire()  # requests that come meanwhile join the first
+            await places.acquire()  # requests that arrive during this wait join the batch
             requests = await self._gather(arrived)
             num_queued = sum(len(request.rows) for request in requests) + self._num_waiting_rows
             if not requests:
@@ -232,7 +232,7 @@ class InferenceActor:
             self._stats.work.idle_s += monotonic() - start
 
     async def _gather(self, arrived: asyncio.Event) -> list[_Request]:
-        """Requests for one batch, having waited for others to join as long as the policy says."""
+        """Wait as long as the policy says, and return the requests of one batch; empty if all were cancelled."""
         while True:
             self._forget_cancelled()
             if not self._waiting:
@@ -245,7 +245,7 @@ class InferenceActor:
                 await asyncio.wait_for(arrived.wait(), patience_s)
 
     def _patience(self) -> float:
-        """Seconds until the batch should be begun."""
+        """Seconds until the batch should be started."""
         now = monotonic()
         self._last_asked = {client: at for client, at in self._last_asked.items() if now - at < _RECENT_S}
         waiting = {request.client for request in self._waiting}
@@ -258,13 +258,13 @@ class InferenceActor:
         )
 
     def _forget_cancelled(self) -> None:
-        """Drop requests that nobody waits for any more."""
+        """Remove requests that were cancelled."""
         if any(request.answer.done() for request in self._waiting):
             self._waiting = deque(request for request in self._waiting if not request.answer.done())
             self._num_waiting_rows = sum(len(request.rows) for request in self._waiting)
 
     def _take(self, model: int) -> list[_Request]:
-        """Requests of one model, oldest first, as many as fit into a batch; at least one."""
+        """Remove and return the requests of a batch: those of one model, oldest first, and at least one."""
         max_batch = self._policy.max_batch or 2**62
         taken: list[_Request] = []
         left: deque[_Request] = deque()
@@ -284,7 +284,7 @@ class InferenceActor:
         return taken
 
     async def _run(self, requests: list[_Request], num_queued: int, places: asyncio.Semaphore) -> None:
-        """One forward pass, and the answers to its requests."""
+        """Run one forward pass and answer its requests."""
         start = monotonic()
         if self._num_out == 0:
             self._busy_since = start
@@ -295,7 +295,7 @@ class InferenceActor:
         version = 0
         try:
             block, version = await asyncio.get_running_loop().run_in_executor(self._threads, self._pass, model, rows)
-        except (Exception, SystemExit) as raised:  # whatever it was, somebody waits to hear of it
+        except (Exception, SystemExit) as raised:  # the clients get every error as an answer
             error = raised
         finally:
             places.release()
@@ -307,7 +307,7 @@ class InferenceActor:
         text, is_game_error = "", isinstance(error, GameError)
         if error is not None:
             text = str(error) if isinstance(error, EvaluatorError | GameError) else f"{type(error).__name__}: {error}"
-        # While others are with the evaluator the seconds so far are not in the books yet.
+        # While the evaluator has other batches, the time since `_busy_since` is not in `busy_s` yet.
         busy_s = self._stats.busy_s + (end - self._busy_since if self._num_out else 0.0)
         num_rows, first = sum(len(part) for part in rows), 0
         for request in requests:
@@ -344,7 +344,7 @@ class InferenceActor:
     # --- On the evaluator's thread --------------------------------------------------------------------------------
 
     def _pass(self, model: int, parts: list[Rows]) -> tuple[npt.NDArray[np.float32], int]:
-        """[K, A + values] and the version of the weights, for the rows of several requests."""
+        """Evaluate the rows of several requests; return [K, A + values] and the version of the weights."""
         port, version = self._ports[model], self._versions[model]
         num_rows = sum(len(part) for part in parts)
         if port.takes_states:
@@ -357,7 +357,7 @@ class InferenceActor:
                     buffer.rows[first : first + len(part)] = part
                     first += len(part)
             logits, values = port.receive(port.submit_rows(buffer.first(num_rows), num_rows))
-            with self._buffers_lock:  # not after an error: the evaluator may not be done with it
+            with self._buffers_lock:  # not after an error, because the evaluator may still use the buffer
                 self._buffers[model].append(buffer)
         return np.concatenate([logits, values.reshape(num_rows, -1)], axis=1), version
 
@@ -387,7 +387,7 @@ class InferenceActor:
 
     def _update(self, weights: object, version: int, model: int) -> None:
         if version < self._versions[model]:
-            return  # sent before those it has, and late
+            return  # these weights are older than the current ones and arrived late
         update_evaluator(self._evaluators[model], weights)
         self._versions[model] = version
 

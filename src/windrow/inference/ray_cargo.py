@@ -1,10 +1,10 @@
-"""Objects on their way to Ray actors, with the source of the user's modules that their classes are in.
+"""Cargo: objects that are sent to Ray actors together with the source files of the user's modules that they need.
 
-    driver                                        actor
-    Cargo(recipe) ── pickle: sources, recipe ──►  sources become importable, then the recipe is read
+    driver                                         actor
+    Cargo(content) ── pickle: sources, content ──► makes the sources importable, then unpickles the content
 
-Pickle names classes by their modules. Actors import what is installed on their machine, and Ray adds the working
-directory of the driver; a file named by its path, `--network elsewhere/mynet.py:Net`, is found by neither.
+Pickle names classes by their modules. Actors can import installed modules, and modules in the driver's working
+directory, which Ray adds. They cannot import a file that the user named by its path (`--network nets/mynet.py:Net`).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from windrow.inference.ray_cluster import load_ray
 
 
 class Cargo:
-    """Something to be pickled for an actor: what is unpickled there is the content itself.
+    """A wrapper to pickle content for an actor; unpickling it returns the content itself.
 
     Args:
-        content: anything that cloudpickle takes.
+        content: any object that cloudpickle can pickle.
     """
 
     def __init__(self, content: Any) -> None:
         self._sources, self._content = find_sources(content), content
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle reads a tuple in order: the modules are there before the content asks for them.
+        # Pickle reads a tuple in order, so the modules can be imported before the content needs them.
         return _second, (_Sources(self._sources), self._content)
 
 
 def find_sources(content: Any) -> dict[str, tuple[str, bytes]]:
-    """The files of the user's that the classes and functions in `content` come from: by module, path and source.
+    """Find the user's own files that define the classes and functions in `content`; return path and source by module.
 
-    With each file come the modules beside it that this process has imported. Installed modules are left out, and so are
-    packages: install those on every node.
+    Modules in the same folder that this process has imported are included. Installed modules and packages are not: they
+    must be installed on every node.
     """
     names = {name for name in _modules_in(content) if _file_of(name) is not None}
     folders = {file.parent for name in names if (file := _file_of(name)) is not None}
@@ -53,7 +53,7 @@ def find_sources(content: Any) -> dict[str, tuple[str, bytes]]:
 
 
 def _modules_in(content: Any) -> set[str]:
-    """The modules that a pickle of `content` names."""
+    """Return the modules that a pickle of `content` names."""
     found: set[str] = set()
 
     class Pickler(load_ray().cloudpickle.CloudPickler):
@@ -62,7 +62,8 @@ def _modules_in(content: Any) -> set[str]:
                 found.add(thing.__module__)
             elif isinstance(thing, ModuleType):
                 found.add(thing.__name__)
-            # Large, or Ray's, which counts what is pickled: there are no classes of the user's in them.
+            # Arrays and tensors are large, and Ray counts references to its own objects when they are pickled. None of
+            # them contains a class of the user's.
             is_opaque = isinstance(thing, np.ndarray) or _is_of_ray(thing) or _is_tensor(thing)
             return 0 if is_opaque else None
 
@@ -80,7 +81,7 @@ def _is_tensor(thing: object) -> bool:
 
 
 def _file_of(name: str) -> Path | None:
-    """The file of a module of the user's; None for an installed one, a package, or one without a file."""
+    """Return the file of a module of the user's own; None if it is installed, a package, or has no file."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if name == "__main__" or "." in name or not isinstance(file, str) or not file.endswith(".py"):
         return None
@@ -94,11 +95,11 @@ def _installed_folders() -> Iterable[Path]:
     return {Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 
 
-# --- Where it is unpickled ----------------------------------------------------------------------------------------
+# --- Unpickling ---------------------------------------------------------------------------------------------------
 
 
 class _Sources:
-    """Source files; unpickled, they can be imported."""
+    """Source files. Unpickling them makes them importable."""
 
     def __init__(self, sources: Mapping[str, tuple[str, bytes]]) -> None:
         self._sources = sources
@@ -108,7 +109,7 @@ class _Sources:
 
 
 def install_sources(sources: Mapping[str, tuple[str, bytes]]) -> None:
-    """Have `import` find these modules, except those that it finds by itself with the same source."""
+    """Make these modules importable, except those that can be imported already with the same source."""
     finder = next((one for one in sys.meta_path if isinstance(one, _SentModules)), None)
     if finder is None:
         finder = _SentModules()
@@ -127,28 +128,28 @@ def _is_here(name: str, source: bytes) -> bool:
 
 
 class _SentModules(MetaPathFinder, ExecutionLoader):
-    """Imports modules from source that was sent; tracebacks and `inspect` see it too."""
+    """Imports modules from source files that were sent; tracebacks and `inspect` show their source too."""
 
     def __init__(self) -> None:
         self.sources: dict[str, tuple[str, bytes]] = {}
-        """By name, where it was on the machine that sent it, and what is in it."""
+        """Path on the machine of the sender, and source, by module name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """How to import a module that was sent."""
+        """Return the spec of a module that was sent; None for other modules."""
         return importlib.util.spec_from_loader(fullname, self) if fullname in self.sources else None
 
     def is_package(self, fullname: str) -> bool:
-        """Packages are not sent."""
+        """Return False: packages are not sent."""
         return False
 
     def get_filename(self, fullname: str) -> str:
-        """Where the module was on the machine that sent it."""
+        """Return the path of the module on the machine of the sender."""
         return self.sources[fullname][0]
 
     def get_source(self, fullname: str) -> str:
-        """The text of the module."""
+        """Return the source text of the module."""
         return importlib.util.decode_source(self.sources[fullname][1])
 
 

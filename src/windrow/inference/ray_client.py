@@ -1,8 +1,8 @@
-"""The client's side of a fleet: an evaluator whose questions are answered by actors on a Ray cluster.
+"""The client of a fleet: an evaluator whose requests are answered by actors on a Ray cluster.
 
-A question goes to the actor with the fewest questions of this client. If the actor is lost, so is the question, and it
-is asked again elsewhere; the actor is out until it answers `hello`, which Ray delivers once it has restarted it. While
-all actors are out, questions are parked.
+A request goes to the actor that has the fewest requests of this client. If the actor dies, the client sends the request
+to another actor. The dead actor gets no requests until it answers `hello`, a call that Ray delivers after the restart.
+While no actor is available, requests are parked in the client.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from windrow.inference.ray_stats import LinkStats
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _MAX_SENDS = 5
-"""Actors that a question may lose before it is taken to be the reason."""
+"""Number of actors that may die with a request before the request fails, since it probably causes the crashes."""
 _MAX_ERRORS_IN_A_ROW = 3
-"""Errors of an evaluator, while those of other actors do well, after which its actor is restarted."""
+"""Number of successive evaluator errors after which an actor is restarted, if other actors have no errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """What a client must know of its fleet.
+    """Facts about a fleet that its clients must know.
 
-    models: names; the first is the one that is meant if none is given.
-    patience_s: how long questions wait for an actor to come back when all are out.
+    models: names of the models; the first is the default.
+    patience_s: seconds that requests wait for an actor to restart when no actor is available.
     """
 
     num_actions: int
@@ -51,27 +51,28 @@ class FleetFacts:
 
 @dataclass(slots=True, eq=False)
 class _Link:
-    """One actor, as this client sees it."""
+    """This client's state of one actor."""
 
     handle: Any
     stats: LinkStats
     is_in: bool = True
+    """Whether the actor gets requests."""
     is_gone: bool = False
-    """It will not come back."""
+    """Whether the actor is dead for good."""
     life: int = 0
-    """Counts up when it is lost, so that later news of the same loss is told from that of another."""
+    """Number of times the actor was lost; requests of an earlier life do not report the loss again."""
     hello: Any = None
-    """The question whether it is back."""
+    """The pending call that returns when the actor has restarted."""
     errors_in_a_row: int = 0
     busy_s: float | None = None
-    """What it last said of that."""
+    """Busy time in seconds from the actor's last answer."""
 
 
 @dataclass(eq=False)
 class RayQuestion:
-    """A question that is out.
+    """A request in flight.
 
-    version: the weights that answered it, once it is done.
+    version: version of the weights that answered it, after it is done.
     """
 
     client: RayEvaluator
@@ -94,37 +95,37 @@ class RayQuestion:
         if self.error is not None:
             raise self.error
         if self.block is None:
-            raise EvaluatorError("this question was cancelled")
+            raise EvaluatorError("this request was cancelled")
         facts = self.client.facts
         logits, values = self.block[:, : facts.num_actions], self.block[:, facts.num_actions :]
         return logits, values[:, 0] if facts.num_values == 1 else values
 
     def cancel(self) -> None:
-        """Want no answer any more."""
+        """Cancel the request."""
         self.client.forget(self)
 
 
 class RayEvaluator(Evaluator):
-    """Asks the actors of a fleet, the one with the fewest of this client's questions first.
+    """An evaluator that sends each request to the actor of a fleet with the fewest requests of this client.
 
-    Made by `InferenceFleet.client`. It can be pickled and handed to other Ray actors and tasks; each copy counts its
-    own questions. Used from one thread at a time. What an evaluator raises is raised here; an actor that is lost is
-    not noticed, except by the time it takes, unless none is left.
+    `InferenceFleet.client` makes it. It can be pickled and passed to other Ray actors and tasks; each copy counts its
+    own requests. It may be used by one thread at a time. An error of the remote evaluator is raised here. The death of
+    an actor only costs time, unless no actor is left.
 
-    version: the newest weights that have answered this client, or that its fleet has set in this process.
-    pipeline: batches best out at once: one is evaluated and one is on its way, for every actor.
-    reads_observations: whether observations matter; else none are sent.
+    version: newest version of the weights that answered this client, or that its fleet has set in this process.
+    pipeline: recommended number of batches in flight: per actor, one that is evaluated and one in transport.
+    reads_observations: whether the evaluator reads observations; otherwise none are sent.
     takes_states: whether `submit` takes states, uint8 [K, state_bytes], instead of observations.
     """
 
     def __init__(self, facts: FleetFacts, handles: Sequence[Any], cargo: Any, model: int, version: int) -> None:
         self.facts, self.model, self.version = facts, model, version
-        self._cargo = cargo  # what restarted actors need
+        self._cargo = cargo  # restarted actors make their evaluators from it
         self._ray = load_ray()
         self._links = [_Link(handle, LinkStats(actor)) for actor, handle in enumerate(handles)]
         self._id = int.from_bytes(os.urandom(7), "little")
         self._parked: list[RayQuestion] = []
-        # Counted whenever it matters, and only those that somebody holds: what an interrupt has made nobody's is gone.
+        # Weak references: a request whose caller was interrupted disappears and is not counted any more.
         self._out: WeakSet[RayQuestion] = WeakSet()
         self._owner = os.getpid()
         self._all_out_since: float | None = None
@@ -139,40 +140,40 @@ class RayEvaluator(Evaluator):
 
     @property
     def pipeline(self) -> int:
-        """Batches best out at once."""
+        """Recommended number of batches in flight."""
         return 2 * len(self._links)
 
     @property
     def reads_observations(self) -> bool:
-        """Whether observations matter."""
+        """Whether the evaluator reads observations."""
         return self.facts.reads_observations[self.model]
 
     @property
     def takes_states(self) -> bool:
-        """Whether it must be given states."""
+        """Whether `submit` takes states instead of observations."""
         return self.facts.takes_states[self.model]
 
     @property
     def links(self) -> list[LinkStats]:
-        """What this client knows of every actor; copies."""
+        """Statistics of every actor as seen by this client; copies."""
         return [replace(link.stats) for link in self._links]
 
     def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Memory for observations: any will do."""
+        """Allocate memory for observations: an ordinary array of `shape`."""
         return np.empty(shape, np.float32)
 
     # --- Asking -----------------------------------------------------------------------------------------------
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Ask and wait."""
+        """Send a request and wait for the answer."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> RayQuestion:
-        """Ask; returns at once. The observations must stay as they are until the question is done."""
+        """Send a request without waiting. The observations must not be changed until the request is done."""
         if os.getpid() != self._owner:
             raise EvaluatorError(
-                f"this client belongs to process {self._owner}, of which this one is a fork: its connection to Ray "
-                "cannot be used from here"
+                f"this client belongs to process {self._owner}, of which this process is a fork: its connection to "
+                "Ray cannot be used here"
             )
         if self.takes_states or self.reads_observations:
             rows = flatten_rows(observations)
@@ -183,7 +184,7 @@ class RayEvaluator(Evaluator):
         return question
 
     def wait(self, questions: Sequence[RayQuestion], timeout_s: float | None = None) -> list[RayQuestion]:
-        """Those of `questions` that are done: at least one of them, unless `timeout_s` passes first."""
+        """Wait until a request is done, or for `timeout_s` seconds; return those of `questions` that are done."""
         deadline = None if timeout_s is None else perf_counter() + timeout_s
         while questions and not any(question.is_done for question in questions):
             left_s = None if deadline is None else max(0.0, deadline - perf_counter())
@@ -193,7 +194,7 @@ class RayEvaluator(Evaluator):
         return [question for question in questions if question.is_done]
 
     def forget(self, question: RayQuestion) -> None:
-        """Want no answer to a question any more; its actor is told, and leaves it out if it has not begun."""
+        """Cancel a request. Its actor is told, and skips the request if it has not started it."""
         if question.is_done:
             return
         question.is_done = True
@@ -207,11 +208,11 @@ class RayEvaluator(Evaluator):
     # --- Inside -----------------------------------------------------------------------------------------------
 
     def _send(self, question: RayQuestion) -> None:
-        """Hand a question to the actor with the fewest, or park it."""
+        """Send a request to the actor with the fewest requests, or park it if no actor is available."""
         present = [link for link in self._links if link.is_in]
         for link in self._links:
             if not link.is_in and not link.is_gone and link.hello is None:
-                self._ask_back(link)  # an interrupt came before that
+                self._ask_back(link)  # an interrupt prevented this call earlier
         if not present:
             self._parked.append(question)
             if self._all_out_since is None:
@@ -226,7 +227,7 @@ class RayEvaluator(Evaluator):
         self._out.add(question)
 
     def _turn(self, questions: Sequence[RayQuestion], timeout_s: float | None) -> None:
-        """Wait until something has come, and see to it."""
+        """Wait at most `timeout_s` seconds for answers to requests or `hello` calls, and handle them."""
         waited_for: dict[Any, RayQuestion | _Link] = {}
         for question in questions:
             if question.ref is not None:
@@ -241,7 +242,7 @@ class RayEvaluator(Evaluator):
                 return
             timeout_s = patience_s if timeout_s is None else min(timeout_s, patience_s)
         refs = list(waited_for)
-        # The next one, and with it all that are there by now: what an actor has joined comes back together.
+        # Wait for one, then take all that have arrived: requests of one batch are answered at the same time.
         ready, _ = self._ray.wait(refs, num_returns=1, timeout=_whole_ms(timeout_s))
         if ready and len(refs) > 1:
             ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0)
@@ -253,11 +254,11 @@ class RayEvaluator(Evaluator):
                 self._settle(found)
 
     def _settle(self, question: RayQuestion) -> None:
-        """Take the answer to a question, or ask again."""
+        """Take the answer to a request, or send the request again if its actor was lost."""
         errors, link = self._ray.exceptions, question.link
         try:
             answer: Answer = self._ray.get(question.ref)
-        except errors.RayTaskError as error:  # raised outside the evaluator: it cannot be helped by asking again
+        except errors.RayTaskError as error:  # raised by the actor itself: sending the request again would not help
             self._finish(question, EvaluatorError(f"inference actor {link.stats.actor} raised: {error}"))
             return
         except errors.RayError as error:
@@ -276,7 +277,7 @@ class RayEvaluator(Evaluator):
         stats.queued_rows += answer.queued_rows
         stats.max_queued_rows = max(stats.max_queued_rows, answer.queued_rows)
         before_s = answer.busy_s - answer.inference_s if link.busy_s is None else link.busy_s
-        stats.busy_s += max(0.0, answer.busy_s - before_s)  # answers may overtake one another
+        stats.busy_s += max(0.0, answer.busy_s - before_s)  # answers may arrive out of order
         link.busy_s = max(link.busy_s or 0.0, answer.busy_s)
         question.version = answer.version
         self.version = max(self.version, answer.version)
@@ -292,7 +293,7 @@ class RayEvaluator(Evaluator):
         self._finish(question, None)
 
     def _ask_again(self, question: RayQuestion, error: Exception) -> None:
-        """A question was lost with its actor."""
+        """Send a request again after its actor was lost, up to `_MAX_SENDS` times."""
         link = question.link
         self._lose(link, question.life, error)
         question.ref = None
@@ -300,7 +301,7 @@ class RayEvaluator(Evaluator):
         if question.num_sends < _MAX_SENDS:
             self._send(question)
             return
-        text = f"{len(question.rows)} positions were lost with {question.num_sends} inference actors in a row"
+        text = f"{question.num_sends} inference actors in a row were lost with {len(question.rows)} positions"
         self._finish(question, EvaluatorError("; ".join([text, *question.lost_to])))
 
     def _finish(self, question: RayQuestion, error: WindrowError | None) -> None:
@@ -308,9 +309,9 @@ class RayEvaluator(Evaluator):
         self._out.discard(question)
 
     def _lose(self, link: _Link, life: int, error: Exception) -> None:
-        """Take an actor out, and ask it to say when it is back."""
+        """Send no more requests to an actor until it has restarted."""
         if link.life != life:
-            return  # known
+            return  # this loss has been handled already
         link.life += 1
         link.is_in, link.errors_in_a_row, link.busy_s = False, 0, None
         link.stats.failures += 1
@@ -318,11 +319,11 @@ class RayEvaluator(Evaluator):
         self._ask_back(link)
 
     def _ask_back(self, link: _Link) -> None:
-        # Delivered by Ray when the actor is there again, however often it is restarted until then.
+        # Ray delivers the call after the actor has restarted, even if that takes several restarts.
         link.hello = link.handle.hello.options(max_task_retries=-1).remote([self._cargo])
 
     def _welcome(self, link: _Link) -> None:
-        """An actor has said that it is back, or that it will not be."""
+        """Handle the result of `hello`: the actor has restarted, or it will not restart."""
         ref, link.hello = link.hello, None
         try:
             greeting = self._ray.get(ref)
@@ -343,21 +344,21 @@ class RayEvaluator(Evaluator):
             self._send(question)
 
     def _suspect(self, link: _Link) -> None:
-        """Restart an actor whose evaluator fails again and again while another's does well."""
+        """Restart an actor whose evaluator fails repeatedly while the evaluator of another actor works."""
         others = [other for other in self._links if other is not link and other.is_in and other.stats.requests]
         if link.errors_in_a_row >= _MAX_ERRORS_IN_A_ROW and any(other.errors_in_a_row == 0 for other in others):
             self._ray.kill(link.handle, no_restart=False)
             self._lose(link, link.life, EvaluatorError(link.stats.last_error))
 
     def _patience(self) -> float:
-        """Seconds that parked questions still wait."""
+        """Seconds that parked requests still wait for an actor."""
         if all(link.is_gone for link in self._links):
             return 0.0
         since = perf_counter() if self._all_out_since is None else self._all_out_since
         return self.facts.patience_s - (perf_counter() - since)
 
     def _give_up(self) -> None:
-        """Nobody is left to ask."""
+        """Fail all parked requests, because no actor is left."""
         of_each = [f"actor {link.stats.actor}: {link.stats.last_error or 'no answer'}" for link in self._links]
         parked, self._parked = self._parked, []
         self._all_out_since = None
@@ -366,11 +367,11 @@ class RayEvaluator(Evaluator):
 
 
 def _whole_ms(timeout_s: float | None) -> float | None:
-    """The same, rounded up: Ray cuts the rest off, and who waits for less than a millisecond would not wait at all."""
+    """Round a timeout up to whole milliseconds: Ray rounds down, so a wait of less than 1 ms would not wait at all."""
     return None if timeout_s is None else (ceil(1e3 * timeout_s) + 0.5) / 1e3 if timeout_s > 0 else 0.0
 
 
 def _in_words(error: Exception) -> str:
-    """One line of what Ray says."""
+    """Return an error of Ray as one line of at most about 300 characters."""
     first = " ".join(str(error).split())
     return f"{type(error).__name__}: {first[:300]}"

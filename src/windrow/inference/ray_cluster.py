@@ -1,6 +1,6 @@
-"""Joining a Ray cluster, or starting one on this machine.
+"""Functions that join a Ray cluster or start one on this machine.
 
-Ray is the distributed engine: what schedules, what carries objects, what restarts. Nothing here does any of that.
+Scheduling, transport of objects and restarts are left to Ray.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from windrow.errors import ConfigError, MissingExtraError, how_to_install
 
 @dataclass(slots=True)
 class Cluster:
-    """The Ray cluster that this process works with.
+    """The Ray cluster to which this process is connected.
 
-    address: where its head is.
-    is_own: whether this process has started it; then `close` ends it.
+    address: address of its head node.
+    is_own: whether this process started the cluster; `close` then ends it.
     """
 
     address: str
     is_own: bool
 
     def close(self) -> None:
-        """End a cluster that `connect` has started; leave any other alone. May be called more than once."""
+        """End the cluster if `connect` started it; another cluster keeps running. May be called more than once."""
         if self.is_own:
             self.is_own = False
             load_ray().shutdown()
@@ -40,10 +40,10 @@ class Cluster:
 
 
 def load_ray() -> Any:
-    """The `ray` module.
+    """Import and return the `ray` module.
 
     Raises:
-        MissingExtraError: it is not installed.
+        MissingExtraError: Ray is not installed.
     """
     try:
         import ray
@@ -55,13 +55,15 @@ def load_ray() -> Any:
 
 
 def connect(address: str | None = None, **options: Any) -> Cluster:
-    """Join a Ray cluster, or start one on this machine; quiet. Joined already, whatever was asked for, it stays so.
+    """Join a Ray cluster, or start one on this machine. Ray's own log messages are suppressed.
+
+    If this process is connected to a cluster already, it keeps that connection, whatever the arguments are.
 
     Args:
-        address: "auto" or None: the cluster that this machine belongs to (or the one in the environment variable
-            RAY_ADDRESS), and if there is none, one is started here. "local": always a new one. Anything else is the
-            address of a cluster that must be there, such as "10.0.0.1:6379".
-        **options: for `ray.init`, such as `num_cpus` of a cluster that is started.
+        address: "auto" or None: the cluster of the environment variable RAY_ADDRESS, or else the cluster that this
+            machine belongs to; if there is none, a new one is started here. "local": always a new one. Any other text
+            is the address of a running cluster, such as "10.0.0.1:6379".
+        **options: arguments of `ray.init`, such as `num_cpus` of a new cluster.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -85,6 +87,6 @@ def connect(address: str | None = None, **options: Any) -> Cluster:
 
 
 def _for_joining(options: dict[str, Any]) -> dict[str, Any]:
-    """What may be said of a cluster that is there already."""
+    """Return the options that are allowed for a cluster that runs already."""
     fixed = {"num_cpus", "num_gpus", "resources", "object_store_memory", "include_dashboard"}
     return {name: value for name, value in options.items() if name not in fixed}

@@ -1,8 +1,8 @@
-"""Inference actors on a Ray cluster: who starts them, gives them weights, and ends them.
+"""The inference fleet: it starts inference actors on a Ray cluster, gives them weights, and ends them.
 
 with InferenceFleet(game, make_evaluator, num_actors=2, num_gpus=0.5) as fleet:
-    evaluator = fleet.client()                 # for a search here, or pickled, for one in another actor
-    fleet.set_weights(fold(net), version=1)    # every answer says which version gave it
+    evaluator = fleet.client()                 # for a search in this process, or pickled for another Ray actor
+    fleet.set_weights(fold(net), version=1)    # every answer carries the version of its weights
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from windrow.inference.ray_stats import ActorStats
 from windrow.inference.ray_weights import WeightKeeper
 
 _MAX_CONCURRENCY = 10_000
-"""Requests that may wait on one actor: enough for every client that a cluster has room for."""
+"""Maximum number of requests that may wait in one actor: enough for the clients of a large cluster."""
 _ANSWER_S = 10.0
-"""A healthy actor says within this time how it is."""
+"""Seconds in which a healthy actor answers a call of `stats`."""
 _UPDATE_S = 60.0
-"""New weights are in place within this time; one that is still being restarted gets them later."""
+"""Seconds to wait for actors to take new weights. An actor that is still being restarted gets them later."""
 
 
 class InferenceFleet:
     """Inference actors on the Ray cluster that this process is connected to (`ray_cluster.connect`, or `ray.init`).
 
-    Actors that die are started again by Ray, and get the newest weights. They end with `close`, or with the process
+    Ray restarts actors that die, and they then get the newest weights. The actors end with `close`, or with the process
     that made the fleet.
 
     Args:
-        game: whose positions are evaluated.
-        make_evaluators: makes the evaluator, on the actor; or several such functions by the names of their models.
-            They are pickled by value (cloudpickle), and a class of a single file is sent with that file.
-        num_actors: how many.
-        num_gpus: GPUs of each; a fraction lets several share one.
-        num_cpus: CPU cores that Ray sets aside for each.
-        num_threads: threads of each one's evaluator on the CPU. None: `num_cpus`, and at least one.
-        policy: when an actor sends a batch, and how large it is.
-        placement_group: where they run; None: wherever Ray likes, spread over the nodes.
-        max_restarts: how often Ray restarts each; -1: always.
-        start_timeout_s: seconds in which they must be up.
-        patience_s: how long a client's questions wait for an actor to be restarted when none is left.
+        game: the game whose positions are evaluated.
+        make_evaluators: a function that makes the evaluator in the actor; or several functions by the names of their
+            models. They are pickled by value (cloudpickle); if a class comes from a single file, the file is sent too.
+        num_actors: number of actors.
+        num_gpus: GPUs per actor; with a fraction, several actors share a GPU.
+        num_cpus: CPU cores per actor that Ray reserves.
+        num_threads: CPU threads of each actor's evaluator. None: `num_cpus`, and at least one.
+        policy: the policy that decides when an actor sends a batch, and how large the batch is.
+        placement_group: Ray placement group of the actors; None: Ray spreads them over the nodes.
+        max_restarts: maximum number of restarts of each actor; -1: no limit.
+        start_timeout_s: seconds in which all actors must start.
+        patience_s: seconds that a client's requests wait for an actor to restart when no actor is available.
 
     Raises:
         ConfigError: Ray is not connected, or the evaluators cannot be pickled.
-        EvaluatorError: an evaluator could not be made, or the cluster has no room.
+        EvaluatorError: an evaluator could not be made, or the cluster does not have the resources.
     """
 
     def __init__(
@@ -91,18 +91,18 @@ class InferenceFleet:
             cargo: bytes = ray.cloudpickle.dumps(Cargo((game, by_name)))
         except Exception as error:
             raise ConfigError(
-                f"the game and what makes its evaluators go to the actors, but pickling them raised "
-                f"{type(error).__name__}: {error}. A function that makes the evaluator there can always go"
+                f"the game and the evaluator cannot be sent to the actors: pickling them raised "
+                f"{type(error).__name__}: {error}. Pass a function that makes the evaluator in the actor instead"
             ) from error
         threads = num_threads or max(1, int(num_cpus))
-        # It must be there as long as an actor may be restarted: whoever has a client holds it too.
+        # The object must exist as long as an actor may be restarted, so every client has a reference to it too.
         self._cargo = ray.put(cargo)
         maker = ray.remote(InferenceActor).options(
             num_cpus=num_cpus,
             num_gpus=num_gpus,
             max_restarts=max_restarts,
             max_concurrency=_MAX_CONCURRENCY,
-            # Thousands of requests a second are nothing to keep a record of, and keeping it costs both sides.
+            # With thousands of requests a second, recording each request as an event costs both sides time.
             enable_task_events=False,
             scheduling_strategy=_strategy(placement_group),
         )
@@ -116,8 +116,8 @@ class InferenceFleet:
         if any(first.takes_states) and not isinstance(game, ByteGame):
             self.close()
             raise ConfigError(
-                f"an evaluator that takes states cannot be asked from afar: those of {game!r} are Python objects. "
-                "Call it where the trees are: choose another engine"
+                f"an evaluator that takes states cannot run in an inference actor, because the states of {game!r} are "
+                "Python objects: choose an engine that calls the evaluator in its own process"
             )
         self._facts = FleetFacts(
             num_actions=game.num_actions,
@@ -133,16 +133,16 @@ class InferenceFleet:
 
     @property
     def num_actors(self) -> int:
-        """How many there are, those being restarted included."""
+        """Number of actors, including those that are being restarted."""
         return len(self._handles)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Their names; "" if there is one that was given without."""
+        """Names of the models; "" for a model that was given without a name."""
         return self._names
 
     def client(self, model: str | None = None) -> RayEvaluator:
-        """An evaluator that asks these actors; `model` by name, None for the first."""
+        """Make a client: an evaluator that sends requests to these actors, for a model by name (None: the first)."""
         self._check_open()
         number = self._number_of(model)
         version = self._kept.get(number, (None, 0))[1]
@@ -151,29 +151,30 @@ class InferenceFleet:
         return client
 
     def set_weights(self, weights: object, version: int, model: str | None = None) -> None:
-        """Give all actors new weights, sent once through the object store; returns when all that live have them.
+        """Give all actors new weights, sent once through the object store; block until all running actors have them.
 
-        Batches that are out keep the weights they were begun with. An actor that is restarted begins with the newest.
+        Batches in flight keep the weights with which they were started. A restarted actor starts with the newest
+        weights.
 
         Args:
-            weights: what the evaluator's `update` takes: a module, or names with arrays. For a `TorchEvaluator`, what
-                its module's `load_state_dict` takes.
-            version: a number that no older weights had; the answers carry it.
-            model: whose; None for the first.
+            weights: argument of the evaluator's `update`: a module, or arrays by name. For a `TorchEvaluator`, the
+                argument of its module's `load_state_dict`.
+            version: version of the weights, higher than before; every answer carries it.
+            model: name of the model; None for the first.
 
         Raises:
-            EvaluatorError: they do not fit; then the actors go on with those they have.
+            EvaluatorError: the weights do not fit; the actors keep their old weights.
         """
         self._check_open()
         ray, number = self._ray, self._number_of(model)
         before = self._kept.get(number)
         if before is not None and version <= before[1]:
-            raise ConfigError(f"version {version} is not newer than {before[1]}, which the actors have")
-        # Arrays are read in place by every actor of a node; a module would be unpickled by each.
+            raise ConfigError(f"version {version} is not newer than {before[1]}, the version that the actors have")
+        # All actors of a node read arrays in shared memory; each of them would have to unpickle a module.
         new = ray.put(read_weights(weights) if _is_network(weights) else weights), version
         if self._keeper is None:
             self._keeper = self._start_keeper()
-        # First the keeper: whoever is restarted from now on has them, and everybody else is told.
+        # The keeper comes first: an actor restarted from now on reads the weights there, and the others are called.
         ray.get(self._keeper.keep.remote(*new, number))
         update = [handle.set_weights.options(max_task_retries=-1) for handle in self._handles]
         refs = [method.remote(*new, number, [self._cargo]) for method in update]
@@ -188,7 +189,7 @@ class InferenceFleet:
                 client.version = version
 
     def stats(self) -> list[ActorStats]:
-        """What every actor did since it was started; one that does not answer is marked so."""
+        """Return the statistics of every actor since it was started; `is_alive` is False if it does not answer."""
         self._check_open()
         refs = [handle.stats.remote() for handle in self._handles]
         done, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_ANSWER_S)
@@ -197,11 +198,11 @@ class InferenceFleet:
 
     def close(self) -> None:
         """End the actors; may be called more than once."""
-        if self._is_closed or os.getpid() != self._owner:  # a fork has no right to end what is not its own
+        if self._is_closed or os.getpid() != self._owner:  # a fork must not end its parent's actors
             return
         self._is_closed = True
         if not self._ray.is_initialized():
-            return  # they ended with the connection
+            return  # the actors ended with the connection
         for handle in [*self._handles, *([] if self._keeper is None else [self._keeper])]:
             self._ray.kill(handle, no_restart=True)
 
@@ -216,7 +217,7 @@ class InferenceFleet:
     # --- Inside -----------------------------------------------------------------------------------------------
 
     def _start(self, timeout_s: float, asked: str) -> Greeting:
-        """Wait until all actors are ready; what the first one says."""
+        """Wait until all actors are ready; return the greeting of the first one."""
         ray = self._ray
         refs = [handle.hello.remote([self._cargo]) for handle in self._handles]
         done, late = ray.wait(refs, num_returns=len(refs), timeout=timeout_s)
@@ -224,7 +225,7 @@ class InferenceFleet:
             has = ", ".join(f"{kind} {ray.cluster_resources().get(kind, 0):g}" for kind in ("CPU", "GPU"))
             free = ", ".join(f"{kind} {ray.available_resources().get(kind, 0):g}" for kind in ("CPU", "GPU"))
             raise EvaluatorError(
-                f"{len(late)} of {len(refs)} inference actors did not start in {timeout_s:g} s. They ask for {asked}; "
+                f"{len(late)} of {len(refs)} inference actors did not start in {timeout_s:g} s. They need {asked}; "
                 f"the cluster has {has}, of which {free} are free"
             )
         greetings: list[Greeting] = []
@@ -241,13 +242,13 @@ class InferenceFleet:
     def _start_keeper(self) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # On this node: it is not lost before the fleet is.
+        # The keeper runs on this node, so that it is not lost before the fleet.
         here: Any = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
         options = {"name": self._keeper_name, "num_cpus": 0, "scheduling_strategy": here}
         return self._ray.remote(WeightKeeper).options(**options).remote()
 
     def _answer(self, ref: Any) -> Any:
-        """What came; None from an actor that is lost."""
+        """Return the result of a call; None if the actor died."""
         try:
             return self._ray.get(ref)
         except self._ray.exceptions.RayActorError:
@@ -270,7 +271,7 @@ def _by_name(makers: Any) -> dict[str, Callable[[], object]]:
 
 
 def _check(makers: Mapping[str, object], num_actors: int, *, num_cpus: float, num_gpus: float) -> None:
-    """Refuse what cannot be."""
+    """Raise `ConfigError` for invalid arguments."""
     if not makers:
         raise ConfigError("a fleet needs a function that makes an evaluator, or several by name")
     for name, make in makers.items():

@@ -1,4 +1,4 @@
-"""From whatever a search was given for an evaluator to a client of inference actors."""
+"""Opens a client of inference actors for any kind of evaluator that a search accepts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Makes an evaluator that was made already, by having been pickled with it."""
+    """Returns an evaluator that was made before and is pickled with this object."""
 
     evaluator: object
 
@@ -31,7 +31,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _TorchMaker:
-    """Makes a `TorchEvaluator` where it is called: on the GPU there, if there is one."""
+    """Makes a `TorchEvaluator` in the process that calls it, on the GPU if there is one."""
 
     module: Any
     dtype: Any
@@ -39,18 +39,18 @@ class _TorchMaker:
     def __call__(self) -> TorchEvaluator:
         from windrow.evaluators.torch import TorchEvaluator
 
-        # For good: it is called by several threads at once, and none may put it back while another is at work.
+        # The module stays in evaluation mode: several threads call it at once, so none of them may change the mode.
         return TorchEvaluator(self.module.eval(), "auto", self.dtype)
 
 
 def open_client(game: Any, evaluator: object, options: Ray) -> tuple[RayEvaluator, InferenceFleet | None]:
-    """A client for a search, and the fleet that was started for it and ends with it.
+    """Make a client for a search, and the fleet started for it, which must be closed with it (None: no new fleet).
 
     Args:
-        game: whose positions are evaluated.
-        evaluator: a fleet or a client of one; or an evaluator, a PyTorch module, or a function that makes an evaluator:
-            then `options.num_actors` actors are started, each with one of its own.
-        options: of the engine.
+        game: the game whose positions are evaluated.
+        evaluator: a fleet or a client of a fleet. Or an evaluator, a PyTorch module, or a function that makes an
+            evaluator; then `options.num_actors` actors are started, each with its own evaluator.
+        options: settings of the engine.
     """
     if isinstance(evaluator, RayEvaluator):
         return evaluator, None
@@ -58,7 +58,7 @@ def open_client(game: Any, evaluator: object, options: Ray) -> tuple[RayEvaluato
         return evaluator.client(), None
     make = as_maker(evaluator)
     if options.num_actors == 0:
-        raise ConfigError("a search asks inference actors: set num_actors to 1 or more")
+        raise ConfigError("a search with the ray engine needs inference actors: set num_actors to 1 or more")
     connect(options.address)
     num_cpus, num_threads = _share(options.num_actors)
     num_passes = _passes_at_once(make, options, num_threads)
@@ -78,20 +78,19 @@ def open_client(game: Any, evaluator: object, options: Ray) -> tuple[RayEvaluato
 
 
 def _passes_at_once(make: Callable[[], object], options: Ray, num_threads: int) -> int:
-    """Batches that an actor's evaluator has at once: two where PyTorch runs on the CPU, each on half of the threads.
+    """Number of batches that an actor evaluates at once: two for PyTorch on the CPU, each with half of the threads.
 
-    The threads of one pass wait for each other at every layer, and so all of them for the one whose core has just
-    carried a message. Two passes do not wait for each other. Of other evaluators it is not known whether two threads
-    may call them.
+    The threads of one forward pass wait for each other at every layer. If one core is busy with a message, all of them
+    wait for it. Two passes do not wait for each other. Other evaluators may not allow calls from two threads.
     """
     return 2 if isinstance(make, _TorchMaker) and not options.gpus_per_actor and num_threads > 1 else 1
 
 
 def as_maker(evaluator: object) -> Callable[[], object]:
-    """A function that makes the evaluator anew in another process."""
+    """Return a function that makes the evaluator again in another process."""
     if isinstance(evaluator, type):
         raise ConfigError(f"an evaluator is needed, not a class: write {evaluator.__name__}(...)")
-    torch = sys.modules.get("torch")  # who has a module has imported it
+    torch = sys.modules.get("torch")  # if it is not imported, the evaluator is not a PyTorch module
     if torch is not None:
         from windrow.evaluators.torch import TorchEvaluator
 
@@ -105,12 +104,12 @@ def as_maker(evaluator: object) -> Callable[[], object]:
         return evaluator
     raise ConfigError(
         f"{evaluator!r} is not an evaluator: it needs the methods evaluate and submit. "
-        "windrow.evaluators.from_function makes one of a function, TorchEvaluator of a PyTorch module"
+        "windrow.evaluators.from_function makes an evaluator from a function, TorchEvaluator from a PyTorch module"
     )
 
 
 def _on_host(module: Any) -> Any:
-    """The module, or a copy of it in the memory of the host: what is pickled may be read where there is no GPU."""
+    """Return the module, or a copy on the CPU: the pickled module may be loaded on a machine without a GPU."""
     if all(tensor.device.type == "cpu" for tensor in [*module.parameters(), *module.buffers()]):
         return module
     from copy import deepcopy
@@ -119,9 +118,9 @@ def _on_host(module: Any) -> Any:
 
 
 def _share(num_actors: int) -> tuple[float, int]:
-    """Cores to set aside for each actor of a search, and threads for its evaluator.
+    """Return the number of cores to reserve for each actor of a search, and of threads for its evaluator.
 
-    Few are set aside, so that several searches fit into one cluster; the threads use what there is.
+    Few cores are reserved, so that several searches fit into one cluster. The threads use all cores of a node.
     """
     nodes = [node["Resources"].get("CPU", 0.0) for node in load_ray().nodes() if node["Alive"]]
     per_node = max(1, -(-num_actors // max(len(nodes), 1)))

@@ -1,4 +1,4 @@
-"""What inference actors did, as they count it and as a client sees it."""
+"""Statistics of inference actors, as counted by the actors and as seen by a client."""
 
 from __future__ import annotations
 
@@ -9,59 +9,63 @@ from windrow.inference.stats import ServerStats
 
 @dataclass(slots=True)
 class ActorStats:
-    """One inference actor, as it counts since it was started or restarted."""
+    """Statistics of one inference actor since it was started or restarted."""
 
     actor: int
-    """Its place in the fleet."""
+    """Number of the actor in the fleet."""
     pid: int = 0
-    """Of its process."""
+    """Process id of the actor."""
     node_id: str = ""
-    """Ray's name of the node it is on."""
+    """Ray's id of the actor's node."""
     is_alive: bool = True
-    """Whether it answered. If not, everything below is empty."""
+    """Whether the actor answered. If not, all fields but `actor` are empty."""
     was_restarted: bool = False
-    """Whether it died and was started again."""
+    """Whether the actor died and was restarted."""
     versions: dict[str, int] = field(default_factory=dict[str, int])
-    """By model, the version of its weights."""
+    """Versions of the weights, by model."""
     errors: int = 0
-    """Batches that the evaluator did not answer."""
+    """Number of batches for which the evaluator raised an error."""
     busy_s: float = 0.0
-    """Seconds in which at least one batch was with the evaluator."""
+    """Seconds in which the evaluator had at least one batch."""
     up_s: float = 0.0
-    """Seconds since it was started."""
+    """Seconds since the actor was started."""
     work: ServerStats = field(default_factory=ServerStats)
-    """Batches, rows, requests, waiting."""
+    """Counts of batches, rows and requests, and waiting times."""
 
 
 @dataclass(slots=True)
 class LinkStats:
-    """One inference actor, as one client sees it; counts only grow."""
+    """Statistics of one inference actor as seen by one client; counts never decrease."""
 
     actor: int
+    """Number of the actor in the fleet."""
     requests: int = 0
-    """Answered ones."""
+    """Number of answered requests."""
     rows: int = 0
+    """Number of positions in those requests."""
     latency_s: float = 0.0
-    """From asking to having the answer, summed over requests."""
+    """Seconds from sending a request to receiving its answer, summed over requests."""
     wait_s: float = 0.0
-    """Of that, waiting on the actor for others or for the evaluator."""
+    """Seconds of `latency_s` in which requests waited in the actor, for other requests or for the evaluator."""
     inference_s: float = 0.0
-    """Of that, being evaluated; the rest was transport."""
+    """Seconds of `latency_s` in which requests were evaluated; the rest of `latency_s` is transport."""
     batches: float = 0.0
-    """Forward passes, those shared with other clients by its share of their rows."""
+    """Number of forward passes; a pass shared with other clients counts by this client's share of its rows."""
     busy_s: float = 0.0
-    """Seconds in which the actor had a batch with its evaluator, from the first to the last of these requests."""
+    """Seconds in which the actor's evaluator had a batch, from the first to the last of these requests."""
     queued_rows: int = 0
-    """Rows that waited when a request's batch was begun, its own included, summed over requests."""
+    """Rows in the actor's queue when a request's batch was started, including its own rows; summed over requests."""
     max_queued_rows: int = 0
+    """Maximum number of rows in the actor's queue when a request's batch was started."""
     errors: int = 0
-    """Answers that were the evaluator's error."""
+    """Number of requests for which the evaluator raised an error."""
     failures: int = 0
-    """Times that it was lost and taken out."""
+    """Number of times the actor was lost."""
     last_error: str = ""
+    """Text of the last error; empty if there was none."""
 
     def since(self, before: LinkStats | None) -> LinkStats:
-        """What was added to `before`; the largest queue is that of all time."""
+        """Return the differences to `before` (None: zeros); `max_queued_rows` stays the maximum of all time."""
         if before is None:
             return self
         counted = [part.name for part in fields(self) if part.name not in _NOT_COUNTED]

@@ -1,4 +1,4 @@
-"""New weights for evaluators on inference actors, and who has them when an actor is restarted."""
+"""New weights for the evaluators of inference actors, and the keeper from which restarted actors get them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from windrow.inference.ray_cluster import load_ray
 
 
 class WeightKeeper:
-    """Has the newest weights of every model, for actors that are restarted. A Ray actor too, made when first needed."""
+    """A Ray actor that holds the newest weights of every model, for inference actors that are restarted."""
 
     def __init__(self) -> None:
         self._newest: dict[int, tuple[object, int]] = {}
 
     def keep(self, weights: object, version: int, model: int) -> None:
-        """From now on these are the newest; None: there are none."""
+        """Replace the newest weights of a model; None removes them."""
         self._newest[model] = weights, version
         if weights is None:
             del self._newest[model]
 
     def newest(self) -> dict[int, tuple[object, int]]:
-        """Weights and their version, by model."""
+        """Return the newest weights and their version, by model."""
         return self._newest
 
 
 def newest_weights(keeper: str) -> dict[int, tuple[object, int]]:
-    """What a keeper has; nothing if there is none."""
+    """Return the weights and versions of the keeper with this name, by model; empty if there is no keeper."""
     ray = load_ray()
     try:
         actor = ray.get_actor(keeper)
@@ -39,10 +39,10 @@ def newest_weights(keeper: str) -> dict[int, tuple[object, int]]:
 
 
 def update_evaluator(evaluator: object, weights: object) -> None:
-    """Give an evaluator other weights, by its `update` or by its PyTorch module.
+    """Give an evaluator new weights, by its method `update` or through its PyTorch module.
 
     Raises:
-        EvaluatorError: it has neither, or they do not fit.
+        EvaluatorError: the evaluator has neither, or the weights do not fit.
     """
     update, module = getattr(evaluator, "update", None), getattr(evaluator, "module", None)
     if callable(update):
@@ -51,15 +51,15 @@ def update_evaluator(evaluator: object, weights: object) -> None:
         _load_module(module, weights)
     else:
         raise EvaluatorError(
-            f"{type(evaluator).__name__} has no update(weights): an evaluator whose weights change needs one"
+            f"{type(evaluator).__name__} has no update(weights): add this method, which changes the weights"
         )
 
 
 def _load_module(module: Any, weights: object) -> None:
-    """Put weights, arrays by name or another module, into a PyTorch module."""
+    """Load weights, arrays by name or another module, into a PyTorch module."""
     import torch
 
-    # Copies: what comes out of the object store is read-only, and shared.
+    # The arrays are copied, because arrays in the object store are read-only and shared.
     state = {name: torch.from_numpy(np.array(value)) for name, value in read_weights(weights).items()}
     try:
         module.load_state_dict(state)

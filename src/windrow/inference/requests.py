@@ -1,4 +1,4 @@
-"""The questions that a server has been asked: one request each, the queue of those that wait, batches of those sent."""
+"""The requests of a server: one request of one client, the queue of waiting requests, and batches of sent requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windrow.inference.stats import ClientStats
 
 
 class ServedClient:
-    """What the server keeps about one channel."""
+    """The server's state of one client, which has one channel."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -21,13 +21,13 @@ class ServedClient:
 
     @property
     def is_working(self) -> bool:
-        """Whether the client is growing trees and will ask more."""
+        """Whether the client is searching and will send more requests."""
         return bool(self.channel.header[IS_WORKING])
 
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One question of a client: some rows for one model, in a slot of the client's channel."""
+    """One request of a client: some rows for one model, in a slot of the client's channel."""
 
     client: ServedClient
     slot: int
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Requests that the evaluator works on together."""
+    """Requests that the evaluator answers in one call."""
 
     requests: list[Request]
     num_rows: int
@@ -51,19 +51,19 @@ class Batch:
 
 
 class RequestQueue:
-    """Requests that wait for a batch, oldest first."""
+    """The queue of requests that wait for a batch, oldest first."""
 
     def __init__(self) -> None:
         self._requests: deque[Request] = deque()
         self.num_rows = 0
-        """Of all requests together."""
+        """Number of rows in all requests of the queue."""
 
     def __bool__(self) -> bool:
         return bool(self._requests)
 
     @property
     def oldest(self) -> Request:
-        """The request that has waited longest."""
+        """The request that has waited longest; the queue must not be empty."""
         return self._requests[0]
 
     def add(self, client: ServedClient, slot: int) -> None:
@@ -75,7 +75,7 @@ class RequestQueue:
         self.num_rows += request.num_rows
 
     def take(self, model: int, max_rows: int) -> tuple[list[Request], int]:
-        """Remove requests of one model, oldest first, as many as `max_rows` has room for; at least one."""
+        """Remove and return requests of one model, oldest first, up to `max_rows` rows but at least one request."""
         taken: list[Request] = []
         left: deque[Request] = deque()
         num_rows = 0
@@ -96,12 +96,12 @@ class RequestQueue:
         return [request for request in self._requests if request.client is client]
 
     def remove(self, request: Request) -> None:
-        """Remove one request; its client counts as waiting still."""
+        """Remove one request; its client's number of waiting requests stays unchanged."""
         self._requests.remove(request)
         self.num_rows -= request.num_rows
 
     def recount(self) -> None:
-        """Sum up the rows again, after an interrupt may have come between a request and its count."""
+        """Count the rows again: an interrupt can come between a change of the queue and the change of its count."""
         self.num_rows = sum(request.num_rows for request in self._requests)
 
     def clear(self) -> None:

@@ -1,12 +1,12 @@
-"""The server: owns the evaluators, gathers the requests of many clients into batches, and writes the answers in place.
+"""The inference server: owns the evaluators, batches the requests of many clients, and writes the answers in place.
 
     server = InferenceServer(game, {"new": evaluator, "old": other})
     client = server.connect(256, "new")         # for a thread of this process
-    channel = server.open_channel(256)          # its `facts` and `fds` make a client in another one
-    with server:                                # answers on a thread of its own
+    channel = server.open_channel(256)          # for another process: its `facts` and `fds` make a client there
+    with server:                                # starts a thread that answers requests
         logits, values = client.evaluate(observations)
 
-A program with a loop of its own calls `turn` in it instead, and may have it watch other descriptors too.
+A program with its own loop calls `turn` in the loop instead, which can also watch other file descriptors.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 _MIN_BUFFER_ROWS = 64
 _CALL_MEMORY = 0.9
-"""Share of the past in what a call is thought to take."""
+"""Weight of earlier calls in the moving average of the duration of an evaluator call."""
 
 
 class InferenceServer:
-    """Answers the questions of clients in batches.
+    """Answers the requests of clients in batches.
 
-    Not thread-safe, except that `start` gives it a thread and `close` ends that. With a thread, an evaluator's error
-    reaches the clients whose questions it was about; without, it is raised by `turn` as well.
+    The server is not thread-safe, except that `start` runs it on its own thread and `close` ends that thread. An
+    evaluator's error is raised in the clients whose requests it was about; without a thread, `turn` raises it too.
 
     Args:
-        game: whose positions are evaluated; an object of your own class too.
+        game: the game whose positions are evaluated; may be an object of your own class.
         models: an evaluator, or several by name. Their weights may be updated between batches; every answer carries
-            the version that gave it.
-        policy: when a batch is sent.
+            the version of its weights.
+        policy: the policy that decides when a batch is sent.
     """
 
     def __init__(
@@ -91,7 +91,10 @@ class InferenceServer:
             for model in by_name.values()
         ]
         if any(port.takes_states for port in self._ports):
-            raise ConfigError("an evaluator that takes states cannot be asked from afar: call it where the trees are")
+            raise ConfigError(
+                "an evaluator that takes states does not work with an inference server: call it in the process that "
+                "has the trees"
+            )
         self._shapes: Any = rules.observation
         self.facts = ChannelFacts(
             num_floats=sum(int(np.prod(shape)) for shape in rules.observation_shapes.values()),
@@ -111,14 +114,14 @@ class InferenceServer:
         self._thread: threading.Thread | None = None
         self._closing: Doorbell | None = None
         self._is_ending = False
-        """Whether the thread is to end: what waits will be cancelled."""
+        """Whether the thread must end, which cancels the waiting requests."""
         self._is_closed = False
         self._owner = os.getpid()
 
     # --- Clients ----------------------------------------------------------------------------------------------
 
     def open_channel(self, num_rows: int) -> Channel:
-        """A channel for one more client, with room for `num_rows` rows out at once and as many again in waiting."""
+        """Open a channel for a new client that has at most `num_rows` rows in flight and prepares as many others."""
         channel = Channel.create(self.facts, 3 * num_rows)
         for model, port in enumerate(self._ports):
             channel.header[VERSIONS + model] = port.version
@@ -127,14 +130,14 @@ class InferenceServer:
         return channel
 
     def connect(self, num_rows: int, model: str | None = None) -> InferenceClient:
-        """A client for a thread of this process: an evaluator, which must be closed.
+        """Make a client for a thread of this process: an evaluator that must be closed.
 
         Args:
-            num_rows: most rows that it will have out at once.
-            model: the name of the model that it asks, as in `models`; None for the only one, or the first.
+            num_rows: maximum number of rows that the client has in flight.
+            model: name of the model that answers, as in `models`; None for the first.
         """
         channel = self.open_channel(num_rows)
-        # With descriptors of its own: those of the server are closed while the client may wait.
+        # The client gets copies of the descriptors: the server may close its own while the client waits.
         theirs = Channel.attach(channel.facts, [os.dup(fd) for fd in channel.fds])
         try:
             return InferenceClient(theirs, model)
@@ -143,7 +146,7 @@ class InferenceServer:
             raise
 
     def close_channel(self, channel: Channel) -> None:
-        """Forget a client; what it still asks is not answered."""
+        """Close a client's channel, cancel its waiting requests, and forget the client."""
         client = self._clients.get(channel)
         if client is None:
             return
@@ -153,7 +156,7 @@ class InferenceServer:
         self._clients.pop(channel, None)
 
     def client_stats(self, channel: Channel) -> ClientStats:
-        """What a client's requests waited for so far."""
+        """Return the statistics of a client."""
         client = self._clients[channel]
         transport_s = client.stats.transport_s + channel.header[TRANSPORT_NS] * 1e-9
         stats = client.stats
@@ -166,11 +169,11 @@ class InferenceServer:
         self._watcher.add(fd, callback)
 
     def unwatch(self, fd: int) -> None:
-        """Watch it no longer."""
+        """Stop watching `fd`."""
         self._watcher.remove(fd)
 
     def turn(self, timeout_s: float) -> None:
-        """Wait until something can be done, at most `timeout_s` seconds, and do it: take requests, send, answer."""
+        """Wait at most `timeout_s` seconds for something to do, and do it: take requests, send batches, answer."""
         self._check_owner()
         patience = self._patience()
         if patience <= 0.0 or self._out:
@@ -182,21 +185,21 @@ class InferenceServer:
         while self._waiting and len(self._out) < self._depth and not self._is_ending and self._patience() <= 0.0:
             self._send()
         if self._out:
-            # There is nothing to send, or no place for it: what comes back first is what is needed next.
+            # Nothing can be sent before the oldest batch is answered.
             self._finish()
 
     def start(self) -> None:
-        """Answer on a thread of the server's own, until `close`."""
+        """Start a thread that answers requests until `close`."""
         if self._thread is not None or self._is_closed:
-            raise ConfigError("this inference server has been started, or closed, before: make another one")
+            raise ConfigError("this inference server has already been started, or closed: create another one")
         self._closing = Doorbell.create()
         self._thread = threading.Thread(target=self._run, args=(self._closing,), name="windrow-inference", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Cancel every question and end; may be called more than once."""
+        """Cancel all requests, end the thread, and close all channels; may be called more than once."""
         if os.getpid() != self._owner:
-            return  # a fork has neither the thread nor clients of its own
+            return  # a fork has neither the thread nor the clients
         if self._thread is not None and self._closing is not None:
             self._closing.ring()
             self._thread.join()
@@ -221,17 +224,17 @@ class InferenceServer:
     # --- Halting ----------------------------------------------------------------------------------------------
 
     def halt(self, channels: list[Channel]) -> None:
-        """Cancel all questions of these clients, and those they ask until `resume`."""
+        """Cancel all requests of these clients, including those that they send before `resume`."""
         self._check_owner()
         clients = [self._clients[channel] for channel in channels if channel in self._clients]
         for client in clients:
             client.channel.header[HALT] = 1
-        while self._out:  # the evaluator is done with their rows before they are used again
+        while self._out:  # wait for the evaluator, so that the rows of these batches can be used again
             batch = self._out.popleft()
             for pending, _ in batch.ticket:
                 try:
                     pending.result()
-                except Exception:  # noqa: PERF203 - nobody wants the answer
+                except Exception:  # noqa: PERF203 - the requests are cancelled, so the error does not matter
                     continue
             for request in batch.requests:
                 self._answer(request, CANCELLED)
@@ -240,25 +243,25 @@ class InferenceServer:
             self._take_posted(client, block=False)
             self._drop(client)
             for words in client.channel.slots:
-                if words[STATE] == POSTED:  # lost by an interrupt, between two lines of this file
+                if words[STATE] == POSTED:  # an interrupt between two lines of this file lost this request
                     words[STATE] = CANCELLED
-                if words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
+                if words[STATE] != FREE:  # an interrupt may have come before the ring; an extra ring does no harm
                     client.channel.answers.ring()
         self._waiting.recount()
 
     def resume(self, channels: list[Channel]) -> None:
-        """Answer these clients again."""
+        """Answer these clients again after `halt`."""
         for channel in channels:
             channel.header[HALT] = 0
 
     def recover(self) -> None:
-        """Begin again with all questions that have no answer, wherever an interrupt has left them."""
+        """Evaluate all requests without an answer again, after an interrupt at any point of this class."""
         self._check_owner()
         for batch in self._out:
             for pending, _ in batch.ticket:
                 try:
                     pending.result()
-                except Exception:  # noqa: PERF203 - it is asked again
+                except Exception:  # noqa: PERF203 - the rows are evaluated again
                     continue
         self._out.clear()
         self._waiting.clear()
@@ -268,10 +271,10 @@ class InferenceServer:
             for number in range(max(0, client.num_seen - len(slots)), client.num_seen):
                 words = slots[number % len(slots)]
                 if words[NUMBER] != number:
-                    continue  # it was answered, and the slot has a question that has not been taken yet
+                    continue  # this request was answered, and its slot has a newer request
                 if words[STATE] == POSTED:
                     self._waiting.add(client, number % len(slots))
-                elif words[STATE] != FREE:  # answered, but perhaps not rung for; one ring too many does no harm
+                elif words[STATE] != FREE:  # the interrupt may have come before the ring; an extra ring does no harm
                     client.channel.answers.ring()
             self._take_posted(client, block=False)
 
@@ -279,7 +282,9 @@ class InferenceServer:
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
-            raise SearchError(f"this inference server belongs to process {self._owner}, of which this one is a fork")
+            raise SearchError(
+                f"this inference server belongs to process {self._owner}, of which this process is a fork"
+            )
 
     def _run(self, closing: Doorbell) -> None:
         def end() -> None:
@@ -290,9 +295,9 @@ class InferenceServer:
             while not self._is_ending:
                 try:
                     self.turn(60.0)
-                except Exception:  # noqa: PERF203 - the clients have been told
+                except Exception:  # noqa: PERF203 - the clients raise the error
                     continue
-        finally:  # also if the evaluator ends the thread: nobody waits for what never comes
+        finally:  # also if an evaluator ends the thread, so that no client waits for ever
             self.unwatch(closing.fileno())
             self.halt(list(self._clients))
 
@@ -307,12 +312,12 @@ class InferenceServer:
             client.num_seen += 1
             if not channel.header[HALT]:
                 self._waiting.add(client, slot)
-            elif channel.slots[slot][STATE] == POSTED:  # else `halt` has been quicker
+            elif channel.slots[slot][STATE] == POSTED:  # otherwise `halt` has cancelled it already
                 channel.slots[slot][STATE] = CANCELLED
                 channel.answers.ring()
 
     def _patience(self) -> float:
-        """Seconds until a batch should be sent."""
+        """Seconds until a batch should be sent; infinity if no request waits."""
         if not self._waiting:
             return inf
         working = [client for client in self._clients.values() if client.num_waiting or client.is_working]
@@ -325,7 +330,7 @@ class InferenceServer:
         )
 
     def _send(self) -> None:
-        """Hand the oldest requests of one model to its evaluator."""
+        """Send a batch to an evaluator: the oldest requests for the model that the oldest of all is for."""
         start = monotonic_ns()
         stats, model = self.stats, self._waiting.oldest.model
         taken, num_rows = self._waiting.take(model, self.policy.max_batch or 2**62)
@@ -348,7 +353,7 @@ class InferenceServer:
     def _gather(
         self, port: EvaluatorPort, taken: list[Request], num_rows: int, buffers: list[ObservationBuffer]
     ) -> tuple[Any, ObservationBuffer | None]:
-        """The observations of some requests as one batch, and the buffer they were copied to, if they were."""
+        """Return the observations of some requests as one batch, and the buffer if they were copied to one."""
         if len(taken) == 1 and port.reads_plain_memory:
             rows = self._rows(taken[0])
 
@@ -373,7 +378,7 @@ class InferenceServer:
         return channel.memory.floats(offset, (request.num_rows, self.facts.num_floats))
 
     def _finish(self) -> None:
-        """Wait for the oldest batch and hand its answers out."""
+        """Wait for the answer to the oldest batch, and answer its requests."""
         batch = self._out.popleft()
         try:
             logits, values = self._ports[batch.model].receive(batch.ticket)
@@ -420,20 +425,20 @@ class InferenceServer:
         self._answer(request, ANSWERED)
 
     def _answer(self, request: Request, state: int) -> None:
-        """Say that a request has its answer, or none."""
+        """Set the state of a request that is over, and wake its client."""
         channel = request.client.channel
         if channel.is_open:
             channel.slots[request.slot][STATE] = state
             channel.answers.ring()
 
     def _fail(self, batch: Batch, error: BaseException) -> None:
-        """Tell the clients that their evaluator raised. After an interrupt they wait on, for `recover` or `halt`."""
+        """Pass an evaluator's error to the clients. After an interrupt, they keep waiting for `recover` or `halt`."""
         if isinstance(error, Exception):
             text = str(error) if isinstance(error, EvaluatorError) else f"{type(error).__name__}: {error}"
             for request in batch.requests:
                 request.client.channel.put_text(request.slot, text)
                 self._answer(request, FAILED)
-        # The evaluator may not be done with the buffer: it is not used again.
+        # The buffer is not used again, because the evaluator may still be using it.
 
     def _keep_buffer(self, batch: Batch) -> None:
         """Keep a batch's buffer for a later one."""
@@ -441,7 +446,7 @@ class InferenceServer:
             self._buffers[batch.model].append(batch.buffer)
 
     def _drop(self, client: ServedClient) -> None:
-        """Cancel what a client has waiting."""
+        """Cancel the waiting requests of a client."""
         for request in self._waiting.of_client(client):
             self._waiting.remove(request)
             self._answer(request, CANCELLED)

@@ -1,4 +1,4 @@
-"""What an inference server did, and what its clients waited for."""
+"""Statistics of an inference server and of its clients."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True)
 class ServerStats:
-    """Counts and seconds since the server was made; all only grow."""
+    """Counts and seconds since the server was made; they never decrease."""
 
     batches: int = 0
-    """Calls of an evaluator."""
+    """Number of evaluator calls."""
     rows: int = 0
-    """Positions evaluated."""
+    """Number of positions evaluated."""
     places: int = 0
-    """Rows that the requests in those batches had room for."""
+    """Capacity in rows of the requests that were answered; `rows / places` is how full they were."""
     requests: int = 0
-    """Questions of clients; several may be joined in a batch."""
+    """Number of answered requests; one batch may hold several."""
     queued_rows: int = 0
-    """Rows that waited when a batch was sent, those it left behind included, summed over batches."""
+    """Rows in the queue when a batch was sent, including rows that did not fit into the batch; summed over batches."""
     max_queued_rows: int = 0
-    """The most rows that waited when a batch was sent."""
+    """Maximum number of rows in the queue when a batch was sent."""
     wait_s: float = 0.0
-    """From the posting of a request to its batch, summed over requests."""
+    """Seconds from posting a request to sending its batch, summed over requests."""
     inference_s: float = 0.0
-    """From sending a batch to having its answer, summed over batches."""
+    """Seconds from sending a batch to receiving its answer, summed over batches."""
     copy_s: float = 0.0
-    """Gathering rows into batches and handing answers out."""
+    """Seconds spent on copying rows into batches and answers out of them."""
     idle_s: float = 0.0
-    """Waiting for requests with nothing else to do."""
+    """Seconds spent waiting for requests with nothing else to do."""
 
     @property
     def queue_depth(self) -> float:
-        """Rows that waited when a batch was sent, on average."""
+        """Mean number of rows in the queue when a batch was sent."""
         return self.queued_rows / self.batches if self.batches else 0.0
 
     def since(self, before: ServerStats) -> ServerStats:
-        """What was added to `before`; the largest queue is that of all time."""
+        """Return the differences to `before`; `max_queued_rows` stays the maximum since the server was made."""
         changes = {field.name: getattr(self, field.name) - getattr(before, field.name) for field in fields(self)}
         return ServerStats(**{**changes, "max_queued_rows": self.max_queued_rows})
 
     def copy(self) -> ServerStats:
-        """As it is now."""
+        """Return a copy, which does not change any more."""
         return self.since(ServerStats())
 
 
 @dataclass(slots=True)
 class ClientStats:
-    """What an inference server has done for one client, since the client was connected; all counts only grow."""
+    """Statistics of one client of an inference server since the client was connected; they never decrease."""
 
     requests: int = 0
-    """Questions it asked."""
+    """Number of answered requests."""
     rows: int = 0
-    """Positions in them."""
+    """Number of positions in those requests."""
     wait_s: float = 0.0
-    """From posting a request to its batch."""
+    """Seconds from posting a request to sending its batch, summed over requests."""
     inference_s: float = 0.0
-    """From there to the answer."""
+    """Seconds from sending the batch to receiving its answer, summed over requests."""
     transport_s: float = 0.0
-    """Copying its rows and answers, and waking it up while it waited."""
+    """Seconds spent on copying rows and answers, and on waking the client while it waited."""
 
     def since(self, before: ClientStats | None) -> ClientStats:
-        """What was added to `before`."""
+        """Return the differences to `before`; None stands for zeros."""
         if before is None:
             return self
         changes = {field.name: getattr(self, field.name) - getattr(before, field.name) for field in fields(self)}

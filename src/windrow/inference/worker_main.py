@@ -1,4 +1,4 @@
-"""A worker process, from its own side: where it begins, and what watches over it."""
+"""A worker process, as seen by itself: its main function, and the thread that watches over it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from typing import Any
 from windrow.inference.control import Control
 
 is_worker = False
-"""Whether this process is a worker, which must not start workers of its own."""
+"""Whether this process is a worker; workers must not start workers."""
 
 _F_SETSIG = 10  # Linux; not in the module fcntl
 _MAX_TEXT = 2000
 
 
 class Link:
-    """What a worker has of the process that started it.
+    """A worker's connection to the process that started it.
 
-    control: for messages.
-    game: the game that all this is about, once it has been unpacked.
+    control: the connection for messages.
+    game: the game, after it has been unpacked; None before.
     """
 
     def __init__(self, control: Control) -> None:
@@ -38,7 +38,7 @@ class Link:
         self.game: Any = None
 
     def say(self, kind: str, serial: int | None, value: object = None) -> None:
-        """Say something about the order of that number."""
+        """Send a message about the order with number `serial`."""
         self.control.send((kind, serial, value))
 
 
@@ -46,7 +46,8 @@ def main(arguments: list[int]) -> None:
     """Run a worker.
 
     Args:
-        arguments: the descriptors it was given, the process id of who started it, and the core it is to stay on, or -1.
+        arguments: descriptors of the connection, the pipe and the lifeline, the process id of the parent, and the core
+            to be pinned to, or -1.
     """
     global is_worker
     is_worker = True
@@ -55,7 +56,7 @@ def main(arguments: list[int]) -> None:
     if core >= 0:
         os.sched_setaffinity(0, [core])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    faulthandler.enable()  # a crash leaves a traceback as last words
+    faulthandler.enable()  # a crash writes a traceback to standard error
     link = Link(Control(socket.socket(fileno=control_fd)))
     threading.Thread(target=_watch, args=(link, probe, parent), name="windrow-watch", daemon=True).start()
     try:
@@ -71,11 +72,14 @@ def main(arguments: list[int]) -> None:
             return
         entry(link, setup)
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # nobody is there to work for
+        return  # the parent is gone
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """An error as another process can raise it again: itself if it can be pickled, and its traceback as text."""
+    """Describe an error so that another process can raise it again: pickled, with its cause and traceback.
+
+    An error that cannot be pickled becomes a RuntimeError with its text.
+    """
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     cause = error.__cause__
     return {"error": _packed(error), "cause": None if cause is None else _packed(cause), "traceback": text}
@@ -90,25 +94,25 @@ def _packed(error: BaseException) -> bytes:
     return data
 
 
-# --- The end of who started it --------------------------------------------------------------------------------------
+# --- The end of the parent ------------------------------------------------------------------------------------------
 
 
 def _hold(lifeline: int, parent: int) -> None:
-    """Have the system kill this process when the other end of the lifeline closes, whatever it is doing then."""
+    """Make the system kill this process as soon as the other end of the lifeline closes."""
     if hasattr(fcntl, "F_SETOWN") and sys.platform == "linux":
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0] or os.getppid() != parent:
-        os._exit(1)  # it was gone before
+        os._exit(1)  # the parent had ended before
 
 
 def _watch(link: Link, probe: int, parent: int) -> None:
-    """Answer when asked what the main thread is doing; end when the process that started this one is gone."""
+    """Report what the main thread is doing when asked; end this process when the parent has ended."""
     watched = [probe]
     if hasattr(os, "pidfd_open"):
         try:
-            # Forks of that process may hold the lifeline, but they cannot hold this.
+            # Forks of the parent inherit the lifeline and keep it open, but a pidfd reports the parent's own end.
             watched.append(os.pidfd_open(parent))
         except OSError:
             os._exit(1)
@@ -125,12 +129,12 @@ def _watch(link: Link, probe: int, parent: int) -> None:
 
 
 def _frames() -> dict[int, FrameType]:
-    """What every thread is doing."""
-    return sys._current_frames()  # pyright: ignore[reportPrivateUsage] - documented, if only for such purposes
+    """Return the current frame of every thread, by thread id."""
+    return sys._current_frames()  # pyright: ignore[reportPrivateUsage] - documented by Python for debugging
 
 
 def _describe_frame(frame: FrameType | None, game: Any) -> str:
-    """What the game is doing: the method that windrow called, and the state it was given."""
+    """Describe what the game is doing: the method that windrow called, and the state passed to it."""
     call, where = None, frame
     while frame is not None and frame.f_back is not None:
         name = str(frame.f_back.f_globals.get("__name__"))
@@ -139,7 +143,7 @@ def _describe_frame(frame: FrameType | None, game: Any) -> str:
             break
         frame = frame.f_back
     if call is None or str(call.f_globals.get("__name__")).startswith(("windrow.search.", "windrow.inference.")):
-        return "it was not in a method of the game, as far as Python can tell"
+        return "as far as Python can tell, it was not in a method of the game"
     code = call.f_code
     names = [name for name in code.co_varnames[: code.co_argcount] if name != "self"]
     given = [call.f_locals[name] for name in names if name in call.f_locals]
@@ -156,7 +160,7 @@ def _describe_frame(frame: FrameType | None, game: Any) -> str:
 
 
 def _drawn(game: Any, data: object) -> str:
-    """A state in the game's own words, or in Python's."""
+    """Return a state as text: by the game's `render` if it works, otherwise by `repr`."""
     rules = getattr(game, "rules", None)
     try:
         render = getattr(rules, "render", repr)
@@ -165,12 +169,12 @@ def _drawn(game: Any, data: object) -> str:
         return repr(data)[:_MAX_TEXT]
 
 
-# --- The module that the other process calls __main__ -----------------------------------------------------------------
+# --- The parent's __main__ module -------------------------------------------------------------------------------------
 
 
 def _import_main(kind: str, place: str) -> None:
-    """Make the classes of the other process's main program known here, without running what it guards."""
-    name = "__mp_main__"  # as multiprocessing calls it: `if __name__ == "__main__"` is false
+    """Import the parent's main program, without running its code under `if __name__ == "__main__"`."""
+    name = "__mp_main__"  # the same name as in multiprocessing
     run = runpy.run_module if kind == "module" else runpy.run_path
     module = ModuleType(name)
     module.__dict__.update(run(place, run_name=name))

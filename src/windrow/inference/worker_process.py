@@ -1,8 +1,8 @@
-"""A worker process, from the side of the process that started it.
+"""A worker process, as seen by the process that started it.
 
-Workers are new interpreters that inherit nothing but what they are given: a line for messages, a pipe to be asked what
-they are doing, and a lifeline. The lifeline is the reading end of a pipe whose writing end only this process holds;
-when that closes, however this process ended, the system kills the worker.
+A worker is a new interpreter that inherits only three things: a connection for messages, a pipe through which it is
+asked what it is doing, and a lifeline. The lifeline is the reading end of a pipe whose writing end only this process
+holds. When this process ends, even by a crash, the pipe closes and the system kills the worker.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from windrow.errors import GameError, SearchError
 from windrow.games.core_game import CoreGame
 from windrow.inference.control import Control
 
-# The path of imports comes with the command: the first import is already one of windrow.
+# sys.path is part of the command, because the first import already needs windrow.
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
     "from windrow.inference.worker_main import main; main([int(fd) for fd in sys.argv[2:]])"
 )
-# Workers grow trees on one thread each; a library that starts a thread per core would only get in their way.
+# A worker searches on one thread; a library with one thread per core would only compete with the other workers.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _MAX_TAIL = 4000
 _SEND_TIMEOUT_S = 60.0
@@ -40,45 +40,46 @@ _DEATH_TIMEOUT_S = 2.0
 class Death:
     """How a worker ended.
 
-    exit_code: as `subprocess` gives it: negative for a signal; None if it is not known.
-    last_words: the end of what it wrote to its standard error.
+    exit_code: exit code as in `subprocess`, negative for a signal; None if it is not known.
+    stderr: the last part of the worker's standard error.
     """
 
     exit_code: int | None
-    last_words: str
+    stderr: str
 
     def __str__(self) -> str:
         if self.exit_code is None:
-            how = "it closed its line"
+            how = "it closed its connection"
         elif self.exit_code < 0:
             how = f"it was killed by signal {-self.exit_code} ({_signal_name(-self.exit_code)})"
         else:
             how = f"it ended with exit code {self.exit_code}"
-        return f"{how}; its last words:\n{self.last_words}" if self.last_words else how
+        return f"{how}; the end of its standard error:\n{self.stderr}" if self.stderr else how
 
 
 class WorkerProcess:
     """One worker process.
 
     Args:
-        index: which worker it is, for messages.
-        entry: what it runs, `"module:function"`; the function is called with the worker's `Link` and `setup`.
-        game: the game as bytes of `pack_game`.
-        setup: anything that can be pickled.
-        core: the core it is to stay on; None for any.
+        index: number of the worker, for messages.
+        entry: the function that the worker runs, `"module:function"`; its arguments are the worker's `Link` and
+            `setup`.
+        game: the game, packed by `pack_game`.
+        setup: settings that can be pickled.
+        core: the core that the worker is pinned to; None for any core.
     """
 
     def __init__(
         self, index: int, entry: str, game: PackedGame, setup: dict[str, Any], *, core: int | None = None
     ) -> None:
         self.index = index
-        python = _python()  # before anything is opened that would have to be closed
+        python = _python()  # may raise, so it is called before anything is opened
         self._held = held = _Held()
-        # Whatever happens to this object, the process and the descriptors go.
+        # The process and the descriptors are released even if `close` is never called.
         weakref.finalize(self, held.release)
         try:
             self._start(python, held, core)
-            with suppress(OSError):  # it is dead already, which will be noticed
+            with suppress(OSError):  # the worker is dead already; the pool will notice
                 self.control.send({"entry": entry, "game": game.data, "main": game.main, **setup})
         except BaseException:
             held.release()
@@ -95,7 +96,7 @@ class WorkerProcess:
         given = [theirs.fileno(), probe_end, lifeline_end]
         numbers = [*given, os.getpid(), -1 if core is None else core]
         try:
-            # A session of its own: Ctrl-C in a terminal is for this process, which ends the search in order.
+            # A separate session: Ctrl-C in a terminal interrupts only this process, which then ends the search.
             self._popen = held.popen = subprocess.Popen(
                 [python, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)],
                 stdin=subprocess.DEVNULL,
@@ -121,11 +122,11 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process id of the worker."""
         return self._popen.pid
 
     def read_stderr(self) -> bytes:
-        """What it wrote to its standard error since the last time; the end of all is kept."""
+        """Read what the worker has written to its standard error since the last call; the end is kept for `Death`."""
         data = b""
         while True:
             try:
@@ -139,12 +140,12 @@ class WorkerProcess:
         return data
 
     def death(self) -> Death | None:
-        """How it ended; None while it runs."""
+        """Return how the worker ended; None while it runs."""
         code = self._popen.poll()
         return None if code is None else self._describe(code)
 
     def wait_for_death(self) -> Death:
-        """The same once it has hung up: it is about to end, or is made to."""
+        """Wait until the worker has ended, and kill it if that takes too long; for use after its connection closed."""
         try:
             code: int | None = self._popen.wait(_DEATH_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -157,22 +158,22 @@ class WorkerProcess:
         return Death(code, self._tail.decode("utf-8", "replace").strip())
 
     def ask(self) -> None:
-        """Have it say, in a message `("stuck", text)`, what it is doing; its main thread need not answer for that."""
+        """Ask the worker what its main thread is doing. Another thread answers, with a message `("stuck", text)`."""
         try:
             os.write(self._probe, b"?")
         except OSError:
             pass
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal."""
+        """Send a signal to the worker."""
         self._popen.send_signal(number)
 
     def hang_up(self) -> None:
-        """Have it end by itself."""
+        """Close the connection, after which the worker ends by itself."""
         self.control.close()
 
     def close(self, deadline: float) -> None:
-        """Wait for its end until `deadline` (of `time.monotonic`), then kill it."""
+        """Close the connection, wait for the worker until `deadline` (of `time.monotonic`), then kill it."""
         self.hang_up()
         try:
             self._popen.wait(max(0.0, deadline - time.monotonic()))
@@ -182,7 +183,7 @@ class WorkerProcess:
 
 
 class _Held:
-    """What a worker has of the system, to be given back once: the process, the line, and descriptors."""
+    """System resources of a worker, to be released once: the process, the connection, and descriptors."""
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -191,9 +192,9 @@ class _Held:
         self.fds: list[int] = []
 
     def release(self) -> None:
-        """Kill and reap the worker and give everything back; if it is interrupted, the next call does the rest."""
+        """Kill and reap the worker and close its descriptors; after an interrupt, the next call does the rest."""
         if os.getpid() != self._owner:
-            return  # a fork of the process it belongs to
+            return  # this process is a fork of the owner
         if self.control is not None:
             self.control.close()
         if self.popen is not None:
@@ -206,7 +207,7 @@ class _Held:
 
 
 def close_workers(workers: Iterable[WorkerProcess], timeout_s: float) -> None:
-    """End several workers in `timeout_s` seconds at most, all together."""
+    """End several workers, in at most `timeout_s` seconds for all of them."""
     ending = list(workers)
     for worker in ending:
         worker.hang_up()
@@ -217,7 +218,7 @@ def close_workers(workers: Iterable[WorkerProcess], timeout_s: float) -> None:
 
 def _python() -> str:
     if not sys.executable:
-        raise SearchError("worker processes need a Python interpreter to start, and sys.executable names none")
+        raise SearchError("worker processes cannot be started: sys.executable does not name a Python interpreter")
     return sys.executable
 
 
@@ -228,15 +229,15 @@ def _signal_name(number: int) -> str:
         return "unknown"
 
 
-# --- The game on its way --------------------------------------------------------------------------------------------
+# --- The packed game ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PackedGame:
-    """A game as another process unpacks it.
+    """A game that another process can unpack.
 
-    data: pickled.
-    main: how to make the module that this process calls `__main__`, if the game is defined there.
+    data: the pickled game.
+    main: how to import this process's main program, ("module" or "path", name); None if the game is not defined there.
     """
 
     data: bytes
@@ -244,19 +245,19 @@ class PackedGame:
 
 
 def pack_game(game: CoreGame) -> PackedGame:
-    """A game for other processes.
+    """Pack a game for other processes.
 
     Raises:
-        GameError: it cannot be pickled, or is defined where no other process finds it.
+        GameError: the game cannot be pickled, or is defined where other processes cannot import it.
     """
     try:
         data = pickle.dumps(game, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise GameError(
             f"{game!r} cannot be sent to worker processes: pickling it raised {type(error).__name__}: {error}. Define "
-            "its class at the top level of a module, and keep in it only what can be pickled"
+            "its class at the top level of a module, and keep only objects in it that can be pickled"
         ) from error
-    # Only then is the main program, with all that it imports, loaded by workers too.
+    # Workers import the main program, with all its imports, only if the game is defined there.
     return PackedGame(data, _main_module(game) if b"__main__" in data else None)
 
 
@@ -268,7 +269,7 @@ def _main_module(game: CoreGame) -> tuple[str, str]:
     path = getattr(main, "__file__", None)
     if path is None or not os.path.exists(path):
         raise GameError(
-            f"{game!r} is defined in an interactive session, where worker processes cannot find it: put its class into "
-            "a file and import it"
+            f"{game!r} is defined in an interactive session, so worker processes cannot import it: move its class to a "
+            "file and import it from there"
         )
     return "path", os.path.abspath(path)
