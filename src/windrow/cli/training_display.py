@@ -194,11 +194,11 @@ def _bottleneck(expected: Forecast, measured: Measurement) -> tuple[str, str]:
     """The bottleneck of a run and its remedy."""
     ratio, share = expected.learning_ratio, expected.rules_share
     if ratio > _LEARNER_BOUND:
-        return f"learning takes {ratio:.1f} times as long as self-play", "; lower samples_per_position"
+        return f"learning takes {ratio:.1f}x as long as self-play", "; lower samples_per_position"
     if share < 0.5:
         return f"the network takes {1 - share:.0%} of self-play", "; a smaller one is faster"
     if measured.is_python:
-        return f"Python rules and trees take {share:.0%} of self-play", "; to compile them: docs/your-own-game.md"
+        return f"Python rules and trees take {share:.0%} of self-play", "; compile: docs/your-own-game.md"
     return f"rules and trees take {share:.0%} of self-play", ", the network the rest"
 
 
