@@ -179,7 +179,7 @@ def test_weights_that_do_not_fit_change_nothing(backend: str) -> None:
         (missing, r"missing: policy\.bias"),
         ({**state, "extra.weight": torch.zeros(2)}, r"unknown: extra\.weight"),
         (wrong_shape, r"policy\.bias .* shape \(7,\), not the given \(8,\)"),
-        (NamedNet(), "not the weights of the module SmallNet"),
+        (NamedNet(), "these weights do not fit the module SmallNet"),
         ([1, 2], "a module or a state dict, not list"),
     ):
         with pytest.raises(EvaluatorError, match=message):

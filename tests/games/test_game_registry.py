@@ -44,9 +44,9 @@ def test_every_entry_loads(name):
         ("conect4", r"unknown game 'conect4'\. Did you mean 'connect4'\? The games are .*othello"),
         ("Othello", r"Did you mean 'othello'\?"),
         ("chess", r"unknown game 'chess'\. The games are azul, .*nim\.py:Nim"),
-        ("nim.py", r"'nim\.py' is a file: name the class in it too, such as nim\.py:Nim"),
-        (dict, r"make_game takes a name, not a class: dict\(\) is a game already"),
-        ({}, r"make_game takes a name, not {}: .*use it as it is"),
+        ("nim.py", r"'nim\.py' is a file: also name the class in it, such as nim\.py:Nim"),
+        (dict, r"make_game takes a name, not a class: use dict\(\) directly as a game"),
+        ({}, r"make_game takes a name, not {}: use a game of your own class directly"),
     ],
 )
 def test_unknown_names(name, message):

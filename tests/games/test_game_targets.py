@@ -176,9 +176,9 @@ def test_functions_and_objects(folder: Path):
             r"nim_wrong\.py has no 'Nin'\. Did you mean 'Nim'\? The classes there are Nim, Needy, NoGame",
         ),
         ("nim_wrong.py:", r"nim_wrong\.py has no ''"),
-        ("nim_wrong:Nim", r"A file is named with its ending, such as nim_wrong\.py:Name"),
+        ("nim_wrong:Nim", r"A file is named with its suffix, such as nim_wrong\.py:Name"),
         ("no.such.module:Nim", r"there is no module 'no\.such\.module' for 'no\.such\.module:Nim'"),
-        ("nim_wrong.py:Needy", r"nim_wrong\.py:Needy cannot be made with {}: .*missing 1 required .*'sticks'"),
+        ("nim_wrong.py:Needy", r"nim_wrong\.py:Needy cannot be created with {}: .*missing 1 required .*'sticks'"),
         ("nim_wrong.py:NoGame", r"is not a game: it has no initial_state, to_play"),
         ("nim_wrong.py:number", r"3 is not a game"),
         ("conect4", r"unknown game 'conect4'\. Did you mean 'connect4'\?.*such as nim\.py:Nim"),
@@ -223,7 +223,9 @@ def test_a_file_that_has_the_name_of_a_module(folder: Path):
     write(folder / "a" / "nim_twice.py")
     write(folder / "b" / "nim_twice.py")
     make_game("a/nim_twice.py:Nim")
-    with pytest.raises(GameError, match=r"b/nim_twice\.py cannot be imported: there is another module 'nim_twice'"):
+    with pytest.raises(
+        GameError, match=r"b/nim_twice\.py cannot be imported because another module is called 'nim_twice'"
+    ):
         make_game("b/nim_twice.py:Nim")
 
 

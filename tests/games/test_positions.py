@@ -158,7 +158,7 @@ def test_games_of_ones_own_may_have_a_notation() -> None:
     assert game.has_notation and state.to_text() == "o...x...." and game.parse("o...x....") == state
     with pytest.raises(GameError, match=r"'x' is not a position of NotatedTictactoe\(\): write nine of x, o and \."):
         game.parse("x")
-    with pytest.raises(GameError, match="is read from a string, not from 7"):
+    with pytest.raises(GameError, match=r"parse takes a string, not 7\."):
         game.parse(7)  # pyright: ignore[reportArgumentType]
 
 

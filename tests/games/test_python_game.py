@@ -272,7 +272,7 @@ def test_games_are_equal_if_their_rules_are():
         ({"observation": {"board": 3}}, r"observation must be a shape"),
         (
             {"chance_outcomes": lambda state: [], "sample_outcome": lambda state, seed: 0},
-            r"has chance_outcomes and sample_outcome: one of them is enough",
+            r"has both chance_outcomes and sample_outcome: keep only one of them",
         ),
         (
             {"symmetries": lambda: [Symmetry(np.zeros(2, np.int32), np.arange(2, dtype=np.int32))]},

@@ -252,7 +252,7 @@ def test_positions_that_kill_are_given_up(tmp_path: Path) -> None:
     with InferenceFleet(GAME, functools.partial(Trouble, GAME, tmp_path), num_actors=2) as fleet:
         client = fleet.client()
         (tmp_path / "die").touch()
-        with pytest.raises(EvaluatorError, match="1 positions were lost with 5 inference actors in a row; actor"):
+        with pytest.raises(EvaluatorError, match="5 inference actors in a row were lost with 1 positions; actor"):
             client.evaluate(observations(1))
         (tmp_path / "die").unlink()
         client.evaluate(observations(1))

@@ -204,7 +204,7 @@ def test_models_and_versions() -> None:
         assert (question.version, client.version, other.version) == (7, 7, 0)
         with pytest.raises(EvaluatorError, match="no model 'best'; it has old, new"):
             server.connect(1, "best")
-    with pytest.raises(ConfigError, match="takes states cannot be asked from afar"):
+    with pytest.raises(ConfigError, match="takes states does not work with an inference server"):
         InferenceServer(GAME, RolloutEvaluator())
 
 

@@ -127,21 +127,21 @@ def test_a_client_in_another_process() -> None:
 # --- Interrupts ---------------------------------------------------------------------------------------------------
 
 
-def line() -> tuple[Control, Control]:
+def connection() -> tuple[Control, Control]:
     mine, other = Control.create()
     return mine, Control(other)
 
 
 @pytest.mark.parametrize("with_fds", [False, True])
-def test_an_interrupted_send_tears_the_line(with_fds: bool) -> None:
-    """After every moment at which an interrupt can come, the line says that it is torn, or no message is cut off."""
-    num_torn, number = 0, 1
+def test_an_interrupted_send_breaks_the_connection(with_fds: bool) -> None:
+    """Wherever an interrupt comes, the connection reports that it is broken, or no message is cut off."""
+    num_broken, number = 0, 1
     while True:
-        mine, other = line()
+        mine, other = connection()
         fds = [0] if with_fds else []
         was_interrupted = is_interrupted_at(lambda mine=mine, fds=fds: mine.send("first" * 100, fds, number=7), number)
-        if mine.is_torn:
-            num_torn += 1
+        if mine.is_broken:
+            num_broken += 1
             with pytest.raises(OSError, match="cut off"):
                 mine.send("second")
         else:
@@ -162,15 +162,15 @@ def test_an_interrupted_send_tears_the_line(with_fds: bool) -> None:
         if not was_interrupted:
             break
         number += 1
-    assert num_torn >= 2
+    assert num_broken >= 2
 
 
-def test_an_interrupted_receive_tears_the_line() -> None:
-    """What was read and not kept is missed: nothing that comes afterwards is taken for it."""
+def test_an_interrupted_receive_breaks_the_connection() -> None:
+    """Bytes that were read and not kept are missed: no later bytes are taken for them."""
     for is_ready in (False, True):
-        num_torn, number = 0, 1
+        num_broken, number = 0, 1
         while True:
-            mine, other = line()
+            mine, other = connection()
             other.send("first")
             other.send("second")
             heard: list[Any] = []
@@ -183,8 +183,8 @@ def test_an_interrupted_receive_tears_the_line() -> None:
                     heard += [mine.receive()[0], mine.receive()[0], True]
 
             was_interrupted = is_interrupted_at(hear, number)
-            if mine.is_torn:
-                num_torn += 1
+            if mine.is_broken:
+                num_broken += 1
                 assert mine.receive_ready() == ([], False)
                 with pytest.raises(EOFError, match="cut off"):
                     mine.receive()
@@ -195,16 +195,16 @@ def test_an_interrupted_receive_tears_the_line() -> None:
             if not was_interrupted:
                 break
             number += 1
-        assert num_torn >= 2
+        assert num_broken >= 2
 
 
-def test_a_line_that_fails_half_way_is_torn() -> None:
-    """Not interrupts alone: nobody reads, and the rest of a long message cannot be sent."""
+def test_a_connection_that_fails_half_way_is_broken() -> None:
+    """Not only interrupts break it: here nobody reads, and the rest of a long message cannot be sent."""
     mine, other = socket.socketpair()
     control = Control(mine)
     mine.settimeout(0.05)
     with pytest.raises(OSError):
         control.send(b"x" * (16 << 20))
-    assert control.is_torn
+    assert control.is_broken
     control.close()
     other.close()

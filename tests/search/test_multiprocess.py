@@ -240,7 +240,7 @@ def test_stats_say_what_workers_waited_for() -> None:
 def test_what_cannot_be_is_refused() -> None:
     game = make_game("tictactoe")
     config = SearchConfig(engine=Multiprocess(num_workers=1))
-    with pytest.raises(ConfigError, match="no cache that other searches share: set cache_memory"):
+    with pytest.raises(ConfigError, match="does not support a cache that other searches share: set cache_memory"):
         Search(game, HashEvaluator(1), config, cache=PredictionCache(1 << 20))
 
     class Local:

@@ -41,7 +41,7 @@ def test_the_table():
 def test_a_short_table():
     lines = three_columns().table(max_rows=1).splitlines()
     assert [line.split()[0] for line in lines] == ["move", "1", "2", "value"]
-    assert lines[2] == "and 2 more"
+    assert lines[2] == "2 more not shown"
 
 
 def test_a_table_without_simulations():

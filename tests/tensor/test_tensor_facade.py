@@ -242,14 +242,18 @@ def test_a_budget_that_is_refused_costs_nothing() -> None:
     ("settings", "more", "words"),
     [
         ({"time_limit_s": 1.0}, {}, "set num_simulations"),
-        ({"trees_per_root": 2, "dirichlet_fraction": 0.1}, {}, "no trees_per_root=2: set trees_per_root=1"),
-        ({"random_key": "position"}, {}, "no random_key='position': set random_key='tree'"),
-        ({"cache_memory": 1 << 20}, {}, "no prediction cache"),
-        ({}, {"cache": PredictionCache(1 << 20)}, "no prediction cache"),
+        (
+            {"trees_per_root": 2, "dirichlet_fraction": 0.1},
+            {},
+            "does not support trees_per_root=2: set trees_per_root=1",
+        ),
+        ({"random_key": "position"}, {}, "does not support random_key='position': set random_key='tree'"),
+        ({"cache_memory": 1 << 20}, {}, "does not support a prediction cache"),
+        ({}, {"cache": PredictionCache(1 << 20)}, "does not support a prediction cache"),
         (
             {"leaves_per_tree": 4, "on_collision": "skip"},
             {},
-            "no on_collision='skip' .*: set on_collision='share'",
+            "does not support on_collision='skip' .*: set on_collision='share'",
         ),
     ],
 )

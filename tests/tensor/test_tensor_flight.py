@@ -88,7 +88,7 @@ def test_memory_of_what_is_in_flight():
     ("settings", "message"),
     [
         ({"on_collision": "skip"}, "set on_collision='share'"),
-        ({"root": "gumbel"}, "no Gumbel root with leaves"),
+        ({"root": "gumbel"}, "does not support a Gumbel root with leaves"),
     ],
 )
 def test_what_is_refused(settings: dict[str, Any], message: str):

@@ -223,7 +223,7 @@ def test_mixed_precision_weights_are_refused():
     ("settings", "message"),
     [
         ({"num_simulations": None, "time_limit_s": 1.0}, "set num_simulations"),
-        ({"cache_memory": 1 << 20}, "leave cache and cache_memory out"),
+        ({"cache_memory": 1 << 20}, "remove cache and cache_memory"),
         ({"engine": "batched"}, "windrow.Search"),
     ],
 )

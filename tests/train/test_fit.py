@@ -127,7 +127,7 @@ def test_the_forecast_in_numbers():
         ({"sample_s": 1e-3}, "learning takes "),
         (
             {"rules_s": 1.0, "is_python": True},
-            "Python rules and trees take 100% of self-play; to compile them: docs/your-own-game",
+            "Python rules and trees take 100% of self-play; compile: docs/your-own-game",
         ),
         ({"rules_s": 1.0, "is_python": False}, "rules and trees take 100% of self-play"),
         ({"rules_s": 0.0}, "the network takes 100% of self-play; a smaller one is faster"),

@@ -148,7 +148,7 @@ def test_temperature_zero_repeats_itself_and_that_is_noticed():
 def test_a_gumbel_root_without_noise_is_warned_of():
     """It is the default of a search that is to play its best, and no way to play against itself."""
     quiet = GUMBEL.replace(gumbel_scale=0.0)
-    with pytest.warns(UserWarning, match="one game is played over and over.* set gumbel_scale=1") as caught:
+    with pytest.warns(UserWarning, match="self-play repeats one game.* set gumbel_scale=1") as caught:
         selfplay = player(quiet)
     assert len(caught) == 1
     games = {tuple(record.actions.tolist()) for record in selfplay.play(8, refill=False)}
@@ -263,10 +263,10 @@ def test_bad_settings():
     with pytest.raises(ConfigError, match="needs a fixed number of simulations"):
         player(SearchConfig(num_simulations=None, time_limit_s=1.0))
     with pytest.raises(
-        ConfigError, match=r"sequential engine has no self-play backend. Here set engine to .*\"vectorized\""
+        ConfigError, match=r"sequential engine has no self-play backend. Set engine to .*\"vectorized\""
     ):
         player(SearchConfig(engine="sequential"))
-    with pytest.raises(ConfigError, match=r"windrow train GAME --engine tensor.*set engine to .*\"vectorized\""):
+    with pytest.raises(ConfigError, match=r"windrow train GAME --engine tensor\)\. Set engine to .*\"vectorized\""):
         player(SearchConfig(engine="tensor"))
     with pytest.raises(ConfigError, match="resign_check_fraction"):
         player(resign_below=-0.9, resign_check_fraction=0.0)
