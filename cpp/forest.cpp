@@ -51,7 +51,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   trees_.reserve(static_cast<size_t>(num_trees));
   is_finished_.resize(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
-    trees_.emplace_back(game_, i, reservation_.slice(i), reservation_.slice_bytes());
+    trees_.emplace_back(game_, i, options_.proves, reservation_.slice(i), reservation_.slice_bytes());
   }
 }
 
@@ -275,10 +275,14 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   }
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) { expand_round(round, logits, values); });
-    if (game_.num_values > 1) {
-      back_up_rounds<true>(batch, begin, end);
+    const auto back_up = [&]<Proofs kProofs>() {
+      if (game_.num_values > 1) return back_up_rounds<true, kProofs>(batch, begin, end);
+      return back_up_rounds<false, kProofs>(batch, begin, end);
+    };
+    if (options_.proves) {
+      back_up.template operator()<Proofs::kMarked>();
     } else {
-      back_up_rounds<false>(batch, begin, end);
+      back_up.template operator()<Proofs::kNone>();
     }
   });
   give_back(batch);
@@ -297,7 +301,7 @@ void Forest::expand_round(const Round& round, const float* logits, const float* 
 
 // Backs up the simulations of the rounds [begin, end), in the order of selection within each tree. Like the way down,
 // the way up is taken in several trees at once, one step of each in turn.
-template <bool kVectors>
+template <bool kVectors, Proofs kProofs>
 void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
   struct Climber {
     Tree* tree;
@@ -311,6 +315,7 @@ void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
   int32_t num_active = 0, next = begin;
   const auto start_simulation = [](Climber& climber) {
     climber.at = climber.leaf = climber.round->simulations[climber.simulation];
+    if constexpr (kProofs == Proofs::kMarked) climber.tree->note_end(climber.leaf);
     if constexpr (!kVectors) climber.value = climber.tree->value_for_first_player(climber.at);
     climber.tree->prefetch(climber.tree->node(climber.at).parent);
   };
@@ -331,7 +336,12 @@ void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
     for (int32_t i = 0; i < num_active; ++i) {
       Climber& climber = climbers[i];
       Tree& tree = *climber.tree;
-      climber.at = kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
+      if constexpr (kProofs == Proofs::kNone) {
+        climber.at = kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
+      } else {
+        climber.at = kVectors ? tree.climb_with_vectors_and_prove(climber.at, climber.leaf)
+                              : tree.climb_and_prove(climber.at, climber.value);
+      }
       if (climber.at != tree.root()) {
         tree.prefetch(tree.node(climber.at).parent);
         continue;

@@ -34,6 +34,7 @@ namespace windrow {
 // What a search is. `windrow.SearchConfig` explains the settings and has their defaults; there are none here.
 struct ForestOptions {
   Rules rules;
+  bool proves;              // whether values that are exact are followed up the tree
   bool share_collisions;    // else a leaf met again ends its tree's round
   int32_t leaves_per_tree;  // K
   int32_t max_depth;        // 0: no limit
@@ -158,8 +159,6 @@ class Forest {
   struct Cursor;
   class Timer;
 
-  // Marks are 16 bits wide.
-  static constexpr int32_t kMaxInFlight = 65535;
   // Descents a thread has under way at once: enough to hide the latency of memory behind one another.
   static constexpr int32_t kInterleave = 8;
 
@@ -172,7 +171,7 @@ class Forest {
   void note_if_finished(const Tree& tree);
   bool is_ready(const Tree& tree, bool overlap) const;
   int32_t choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap, int32_t num_left);
-  template <InFlight kRule>
+  template <InFlight kRule, Proofs kProofs>
   void gather(Batch& batch, int32_t begin, int32_t end);
   void gather_all(Batch& batch);
   void number_rows(Batch& batch);
@@ -186,7 +185,7 @@ class Forest {
   Round& round_of(int32_t slot, int32_t tree);
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void expand_round(const Round& round, const float* logits, const float* values);
-  template <bool kVectors>
+  template <bool kVectors, Proofs kProofs>
   void back_up_rounds(const Batch& batch, int32_t begin, int32_t end);
   Tree& idle_tree(int32_t index, const char* verb);
   template <class Fn>

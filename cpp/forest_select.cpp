@@ -151,13 +151,17 @@ void Forest::number_rows(Batch& batch) {
 
 void Forest::gather_all(Batch& batch) {
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    const auto gather_by = [&]<InFlight kRule>() {
+      if (options_.proves) return gather<kRule, Proofs::kMarked>(batch, begin, end);
+      return gather<kRule, Proofs::kNone>(batch, begin, end);
+    };
     switch (options_.rules.in_flight) {
       case InFlight::kVisits:
-        return gather<InFlight::kVisits>(batch, begin, end);
+        return gather_by.template operator()<InFlight::kVisits>();
       case InFlight::kLoss:
-        return gather<InFlight::kLoss>(batch, begin, end);
+        return gather_by.template operator()<InFlight::kLoss>();
       case InFlight::kDilute:
-        return gather<InFlight::kDilute>(batch, begin, end);
+        return gather_by.template operator()<InFlight::kDilute>();
     }
   });
 }
@@ -276,7 +280,7 @@ Round& Forest::round_of(int32_t slot, int32_t tree) {
 
 // Gathers the rounds [begin, end) of a batch. Several descents are under way at once, one step of each in turn, so
 // that while one waits for its next node to arrive from memory the others work.
-template <InFlight kRule>
+template <InFlight kRule, Proofs kProofs>
 void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
   Cursor cursors[kInterleave];
   int32_t num_active = 0, next = begin;
@@ -318,12 +322,15 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
   const auto step = [&](Cursor& cursor) {
     Tree& tree = *cursor.tree;
     Node& node = tree.node(cursor.at);
+    if constexpr (kProofs == Proofs::kMarked) {
+      if (node.is_proven && node.kind != NodeKind::kOver) return end_simulation(cursor, *cursor.round);
+    }
     switch (node.kind) {
       case NodeKind::kExpanded: {
         if (cursor.depth == max_depth) return end_simulation(cursor, *cursor.round);
         const bool is_gumbel = cursor.depth == 0 && options_.gumbel.max_considered > 0;
         const Ref child =
-            is_gumbel ? tree.step_down_gumbel(cursor.at) : tree.step_down<kRule>(cursor.at, options_.rules);
+            is_gumbel ? tree.step_down_gumbel(cursor.at) : tree.step_down<kRule, kProofs>(cursor.at, options_.rules);
         ++cursor.depth;
         return move_to(cursor, child);
       }

@@ -20,6 +20,7 @@
 
 #include "numerics.h"
 #include "random.h"
+#include "rules.h"
 
 namespace windrow {
 
@@ -36,7 +37,7 @@ struct RootEdges {
   std::span<const float> priors;
   std::span<const int32_t> visits;      // N
   std::span<const double> value_sums;   // W, for the player to move
-  std::span<const uint16_t> in_flight;  // I
+  std::span<const uint16_t> in_flight;  // I, with the mark of a proven child
   float value;                          // the network's, for the player to move
 };
 
@@ -58,23 +59,31 @@ class GumbelRoot {
     plan(std::min<int64_t>(options.max_considered, static_cast<int64_t>(actions.size())), num_simulations);
   }
 
-  // The edge that simulation number `simulation` of this search takes.
+  // The edge that simulation number `simulation` of this search takes: no proven one if another is open.
   int32_t next_edge(const RootEdges& edges, int64_t simulation) const {
     const Scorer scorer(options_, edges);
     const int64_t level = level_of(simulation);
+    const auto is_open = [&](size_t edge) { return (edges.in_flight[edge] & kProvenEdge) == 0; };
+    const bool has_open = std::any_of(edges.in_flight.begin(), edges.in_flight.end(),
+                                      [](uint16_t marks) { return (marks & kProvenEdge) == 0; });
+    const auto may_take = [&](size_t edge) { return !has_open || is_open(edge); };
     const auto is_at_level = [&](size_t edge) {
-      return edges.visits[edge] - visits_before_[edge] + edges.in_flight[edge] == level;
+      return may_take(edge) && visits_of(edges, edge) + in_flight_of(edges.in_flight[edge]) == level;
     };
     const int32_t edge = best(scorer, is_at_level);
-    // A round that was cancelled while others were out can leave no edge at the level.
-    return edge >= 0 ? edge : best(scorer, [](size_t) { return true; });
+    // A round that was cancelled while others were out can leave no edge at the level; so can proofs.
+    return edge >= 0 ? edge : best(scorer, may_take);
   }
 
-  // The edge to play: of those that this search visited most, the one of highest score.
-  int32_t best_edge(const RootEdges& edges) const {
+  // The edge to play: of those that this search visited most, the one of highest score. `playable` [edges] are those to
+  // choose from.
+  int32_t best_edge(const RootEdges& edges, std::span<const uint8_t> playable) const {
     int32_t most = 0;
-    for (size_t edge = 0; edge < noise_.size(); ++edge) most = std::max(most, visits_of(edges, edge));
-    return best(Scorer(options_, edges), [&](size_t edge) { return visits_of(edges, edge) == most; });
+    for (size_t edge = 0; edge < noise_.size(); ++edge) {
+      if (playable[edge] != 0) most = std::max(most, visits_of(edges, edge));
+    }
+    return best(Scorer(options_, edges),
+                [&](size_t edge) { return playable[edge] != 0 && visits_of(edges, edge) == most; });
   }
 
   // The improved policy, over legal actions.

@@ -34,12 +34,15 @@ MoveChoices choose_moves(const Forest& forest, std::span<const int32_t> trees, s
   const size_t count = trees.size(), width = static_cast<size_t>(forest.game().num_actions);
   MoveChoices chosen{.policies = std::vector<float>(count * width),
                      .values = std::vector<float>(count),
+                     .proven = std::vector<uint8_t>(count),
                      .actions = std::vector<int32_t>(count)};
   for (size_t row = 0; row < count; ++row) {
     const Tree& tree = planted_tree(forest, trees[row]);
     const Node& root = tree.node(tree.root());
     if (root.kind != NodeKind::kExpanded) throw std::logic_error("a search that has ended is needed");
-    chosen.values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
+    chosen.proven[row] = root.is_proven ? 1 : 0;
+    chosen.values[row] =
+        root.is_proven ? root.value : static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
     const std::span<const uint16_t> actions = tree.actions(root);
     const std::span<float> policy(chosen.policies.data() + row * width, width);
     if (options.gumbel.max_considered > 0) {
@@ -48,9 +51,14 @@ MoveChoices choose_moves(const Forest& forest, std::span<const int32_t> trees, s
       chosen.actions[row] = tree.gumbel_action();
       continue;
     }
-    const int32_t num_visits = root.visits - 1;
+    const std::vector<uint8_t> playable = tree.playable_edges(root);
+    int32_t num_visits = 0;
+    for (size_t edge = 0; edge < actions.size() && root.is_open; ++edge) {
+      if (playable[edge] != 0) num_visits += tree.visits(root)[edge];
+    }
     for (size_t edge = 0; edge < actions.size(); ++edge) {
-      policy[actions[edge]] = num_visits > 0 && root.is_open
+      if (playable[edge] == 0) continue;
+      policy[actions[edge]] = num_visits > 0
                                   ? static_cast<float>(static_cast<double>(tree.visits(root)[edge]) / num_visits)
                                   : tree.priors(root)[edge];
     }

@@ -1,6 +1,6 @@
 // move_choice.h: the policy that self-play learns and the action that it plays after a search.
 //
-// A PUCT root teaches its visits, and its action is drawn from them; a Gumbel root teaches its improved policy and
+// A PUCT root teaches its visits, and its action is drawn from them, without moves that a proven one beats; a Gumbel root teaches its improved policy and
 // plays its own choice.
 #pragma once
 
@@ -18,7 +18,8 @@ int32_t draw_action(std::span<const float> policy, double temperature, double dr
 
 struct MoveChoices {
   std::vector<float> policies;   // [trees, A], to learn
-  std::vector<float> values;     // [trees], means for the player to move
+  std::vector<float> values;     // [trees], means for the player to move; of a proven root its value
+  std::vector<uint8_t> proven;   // [trees], whether the root is proven
   std::vector<int32_t> actions;  // [trees], to play
 };
 

@@ -59,8 +59,9 @@ struct Node {
   int8_t to_play;  // a player, kTerminal or kChance
   NodeKind kind;
   bool is_open;
+  bool is_proven;  // `value`, or the values by player, are exact
 
-  // Written by complete. For the player to move here; of player 0 at a terminal node.
+  // Written by complete. For the player to move here; of player 0 at a terminal or proven chance node.
   float value;
 
   // N(s) and I(s).
@@ -70,6 +71,7 @@ struct Node {
   union {
     int32_t batch;         // which batch a waiting node's row is in
     int32_t num_outcomes;  // of a table of drawn outcomes: how many it has
+    int32_t distance;      // of a proven node: moves to the end of the game
   };
 
   int32_t num_slots() const { return padded(num_edges); }

@@ -1,6 +1,7 @@
 #include "roots.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -36,13 +37,42 @@ RootStatistics root_statistics(const Forest& forest, std::span<const int32_t> tr
       for (const uint16_t action : tree.actions(root)) found.priors[row * width + action] = 1.0f / root.num_edges;
       continue;
     }
-    found.values[row] = static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
+    found.values[row] =
+        root.is_proven ? root.value : static_cast<float>(root.value_sum) / static_cast<float>(root.visits);
     for (size_t edge = 0; edge < root.num_edges; ++edge) {
       const size_t cell = row * width + tree.actions(root)[edge];
       const int32_t visits = root.is_open ? tree.visits(root)[edge] : 0;
       found.visits[cell] = visits;
       found.priors[cell] = tree.priors(root)[edge];
       if (visits > 0) found.qs[cell] = static_cast<float>(tree.value_sums(root)[edge]) / static_cast<float>(visits);
+    }
+  }
+  return found;
+}
+
+RootProofs root_proofs(const Forest& forest, std::span<const int32_t> trees) {
+  const size_t count = trees.size(), width = static_cast<size_t>(forest.game().num_actions);
+  RootProofs found{.values = std::vector<float>(count, NAN),
+                   .distances = std::vector<int32_t>(count),
+                   .action_values = std::vector<float>(count * width, NAN),
+                   .action_distances = std::vector<int32_t>(count * width),
+                   .playable = std::vector<uint8_t>(count * width)};
+  for (size_t row = 0; row < count; ++row) {
+    const Tree& tree = planted_tree(forest, trees[row]);
+    const Node& root = tree.node(tree.root());
+    if (root.kind == NodeKind::kOfChance || root.kind == NodeKind::kOver) continue;
+    if (root.is_proven) {
+      found.values[row] = root.value;
+      found.distances[row] = root.distance;
+    }
+    const std::vector<uint8_t> playable = tree.playable_edges(root);
+    for (size_t edge = 0; edge < root.num_edges; ++edge) {
+      const size_t cell = row * width + tree.actions(root)[edge];
+      found.playable[cell] = playable[edge];
+      if (!root.is_open || (tree.edges_in_flight(root)[edge] & kProvenEdge) == 0) continue;
+      const Node& child = tree.node(tree.children(root)[edge]);
+      found.action_values[cell] = tree.proven_value(child, root.to_play);
+      found.action_distances[cell] = child.distance + 1;
     }
   }
   return found;
@@ -58,7 +88,8 @@ std::vector<float> root_player_values(const Forest& forest, std::span<const int3
     if (root.kind != NodeKind::kExpanded) continue;
     for (size_t player = 0; player < width; ++player) {
       values[row * width + player] =
-          static_cast<float>(tree.player_value_sums(root)[player]) / static_cast<float>(root.visits);
+          root.is_proven ? tree.proven_value(root, static_cast<int32_t>(player))
+                         : static_cast<float>(tree.player_value_sums(root)[player]) / static_cast<float>(root.visits);
     }
   }
   return values;
@@ -108,12 +139,14 @@ ForestTotals sum_totals(const Forest& forest, std::span<const int32_t> trees) {
     sum.counters.cache_hits += tree.counters.cache_hits;
     sum.counters.collisions += tree.counters.collisions;
     sum.counters.terminal_hits += tree.counters.terminal_hits;
+    sum.counters.proven_nodes += tree.counters.proven_nodes;
     sum.counters.depth_sum += tree.counters.depth_sum;
     sum.counters.max_depth = std::max(sum.counters.max_depth, tree.counters.max_depth);
     sum.nodes += tree.num_nodes();
     sum.expanded += tree.num_expanded();
     sum.bytes += tree.bytes();
     sum.full_trees += tree.is_full() ? 1 : 0;
+    sum.proven_trees += tree.is_planted() && tree.node(tree.root()).is_proven ? 1 : 0;
   }
   return sum;
 }

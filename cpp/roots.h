@@ -24,11 +24,21 @@ struct RootStatistics {
   std::vector<int32_t> visits;  // [trees, A]
   std::vector<float> priors;    // [trees, A], equal over the legal actions until the root has been evaluated
   std::vector<float> qs;        // [trees, A]
-  std::vector<float> values;    // [trees], means
+  std::vector<float> values;    // [trees], means; of a proven root its value
 };
 RootStatistics root_statistics(const Forest& forest, std::span<const int32_t> trees);
 
-// Mean values by player, [trees, num_values]; zeros where the root has not been evaluated. For games with one value per
+// What is proven at the roots, values for the player to move. NaN where a value is open, or the action is illegal.
+struct RootProofs {
+  std::vector<float> values;            // [trees]
+  std::vector<int32_t> distances;       // [trees], moves to the end of the game; 0 where it is open
+  std::vector<float> action_values;     // [trees, A]
+  std::vector<int32_t> action_distances;  // [trees, A], the move itself counted
+  std::vector<uint8_t> playable;        // [trees, A], which actions may be played (tree.h)
+};
+RootProofs root_proofs(const Forest& forest, std::span<const int32_t> trees);
+
+// Mean values by player, or the proven ones, [trees, num_values]; zeros where the root has not been evaluated. For games with one value per
 // player, else std::logic_error.
 std::vector<float> root_player_values(const Forest& forest, std::span<const int32_t> trees);
 
@@ -50,6 +60,7 @@ struct ForestTotals {
   int64_t expanded = 0;
   size_t bytes = 0;
   int32_t full_trees = 0;
+  int32_t proven_trees = 0;  // whose root is proven
 };
 ForestTotals sum_totals(const Forest& forest, std::span<const int32_t> trees);
 

@@ -2,6 +2,9 @@
 //
 //   score(s,a) = Q(s,a) + c_puct * P(s,a) * sqrt(N(s) + I(s)) / (1 + N(s,a) + I(s,a))
 //
+// With proofs, an edge to a proven child has the score W / N, which is exact, and none if that is a loss; unless all
+// children are proven.
+//
 // All in float32, operations in the order written, no fused multiply-add, ties to the lowest action.
 #pragma once
 
@@ -11,6 +14,11 @@
 #include "lanes.h"
 
 namespace windrow {
+
+// An edge's count of simulations in flight, I, shares its 16 bits with a mark.
+inline constexpr uint16_t kProvenEdge = 0x8000u;  // the child is proven (tree.h)
+inline constexpr int32_t kMaxInFlight = 0x7FFF;
+inline int32_t in_flight_of(uint16_t edge) { return edge & kMaxInFlight; }
 
 // How a simulation that was selected but not yet backed up changes Q; see `in_flight` in windrow.SearchConfig.
 enum class InFlight : uint8_t {
@@ -41,7 +49,7 @@ struct EdgeStatistics {
   const double* value_sum;    // W, for the player to move at the node
   const float* prior;         // P
   const int32_t* visits;      // N
-  const uint16_t* in_flight;  // I
+  const uint16_t* in_flight;  // I, with the mark of a proven child
 };
 
 // Q of four edges.
@@ -55,22 +63,45 @@ inline Float4 edge_q(Double4 value_sum, Int4 visits, Int4 in_flight, float virtu
   return denominator > 0 ? q : Float4{} + first_play;
 }
 
+// What marks of proofs on edges mean.
+enum class Proofs : uint8_t {
+  kNone,     // there are none
+  kMarked,   // these children are proven
+  kIgnored,  // nothing, where all are
+};
+
 // The index of the best edge. `sqrt_visits` is sqrt(N(s) + I(s)).
-template <InFlight kRule>
+template <InFlight kRule, Proofs kProofs>
 inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float sqrt_visits, float virtual_loss,
                          float first_play) {
-  Float4 best = Float4{} - std::numeric_limits<float>::infinity();
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  Float4 best = Float4{} + kNever;
   Int4 best_index = {};
   Int4 index = {0, 1, 2, 3};
+  Int4 num_open = {};
   for (int32_t i = 0; i < edges.count; i += kLanes, index += kLanes) {
     const Int4 visits = load<Int4>(edges.visits + i);
-    const Int4 in_flight = convert<Int4>(load<Short4>(edges.in_flight + i));
+    Int4 in_flight = convert<Int4>(load<Short4>(edges.in_flight + i));
+    const Int4 is_proven = in_flight > kMaxInFlight;  // in each lane 0 or -1
+    if constexpr (kProofs != Proofs::kNone) {
+      in_flight &= kMaxInFlight;
+      num_open += is_proven + 1;
+    }
     const Float4 q = edge_q<kRule>(load<Double4>(edges.value_sum + i), visits, in_flight, virtual_loss, first_play);
     const Float4 u = c_puct * load<Float4>(edges.prior + i) * sqrt_visits / convert<Float4>(1 + visits + in_flight);
-    const Float4 score = q + u;
+    Float4 score = q + u;
+    if constexpr (kProofs == Proofs::kMarked) {
+      const Float4 exact = convert<Float4>(load<Double4>(edges.value_sum + i)) / convert<Float4>(visits);
+      score = is_proven ? (exact > -1.0f ? exact : Float4{} + kNever) : score;
+    }
     const Int4 is_better = score > best;
     best = is_better ? score : best;
     best_index = is_better ? index : best_index;
+  }
+  if constexpr (kProofs == Proofs::kMarked) {
+    if (num_open[0] + num_open[1] + num_open[2] + num_open[3] == 0) [[unlikely]] {
+      return best_edge<kRule, Proofs::kIgnored>(edges, c_puct, sqrt_visits, virtual_loss, first_play);
+    }
   }
   // Within a lane the first of equals has won; between lanes the lowest index must.
   float top = best[0];

@@ -53,7 +53,7 @@ Tree::Outcome Tree::outcome_of(const Node& chance, int32_t edge) const {
   return {is_drawn ? layout_.outcomes(chance)[edge] : layout_.actions(chance)[edge],
           is_drawn ? 0.0f : layout_.priors(chance)[edge],
           layout_.visits(chance)[edge],
-          layout_.in_flight(chance)[edge],
+          in_flight_of(layout_.in_flight(chance)[edge]),
           layout_.value_sums(chance)[edge],
           layout_.children(chance)[edge]};
 }
@@ -80,11 +80,18 @@ std::vector<int32_t> Tree::principal_variation(int32_t first) const {
   for (Ref at = root_; at != kNone && node(at).is_open && node(at).kind != NodeKind::kOfChance;) {
     const std::span<const int32_t> counts = visits(node(at));
     const std::span<const uint16_t> moves = actions(node(at));
-    const auto most = std::max_element(counts.begin(), counts.end());
-    if (*most == 0) break;
-    const bool is_given = at == root_ && first >= 0;
-    const size_t edge = static_cast<size_t>(is_given ? std::find(moves.begin(), moves.end(), first) - moves.begin()
-                                                     : most - counts.begin());
+    size_t edge = 0;
+    if (at == root_ && first >= 0) {
+      edge = static_cast<size_t>(std::find(moves.begin(), moves.end(), first) - moves.begin());
+    } else if (proves_) {
+      const std::vector<uint8_t> playable = playable_edges(node(at));
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (playable[i] != 0 && (playable[edge] == 0 || counts[i] > counts[edge])) edge = i;
+      }
+    } else {
+      edge = static_cast<size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+    }
+    if (counts[edge] == 0) break;
     line.push_back(moves[edge]);
     at = children(node(at))[edge];
   }
@@ -98,7 +105,7 @@ int64_t Tree::count_in_flight() const {
     if (n.kind == NodeKind::kMoved) continue;
     total += n.in_flight + (n.kind == NodeKind::kWaiting ? 1 : 0);
     if (!n.is_open) continue;
-    for (const uint16_t mark : edges_in_flight(n)) total += mark;
+    for (const uint16_t mark : edges_in_flight(n)) total += in_flight_of(mark);
   }
   return total;
 }
@@ -327,6 +334,8 @@ void Tree::clear_edges(Node& opened) {
   std::fill_n(layout_.visits(opened), num_slots, 0);
   std::fill_n(layout_.children(opened), num_slots, kNone);
   std::fill_n(layout_.in_flight(opened), num_slots, uint16_t{0});
+  // What is not there is not open.
+  if (proves_) std::fill(layout_.in_flight(opened) + opened.num_edges, layout_.in_flight(opened) + num_slots, kProvenEdge);
 }
 
 // Turns the values of an evaluation, which begin with the player to move (null: they are in the block already), into
@@ -432,6 +441,133 @@ Ref Tree::make_next_table(Ref full) {
   --num_nodes_;  // it is no position of its own
   layout_.children(node(full))[made.parent_edge] = ref;
   return ref;
+}
+
+// --- Proofs ------------------------------------------------------------------------------------------------------
+
+// The node at `at` is proven: marks the edge that leads to it, whose W becomes exact, and proves the node above if that
+// was the last thing missing.
+void Tree::note_proof(Ref at) {
+  const Node& child = node(at);
+  Node& parent = node(child.parent);
+  if (layout_.is_table(parent)) return;  // of outcomes that cannot be listed nobody knows whether all are proven
+  uint16_t& marks = layout_.in_flight(parent)[child.parent_edge];
+  if ((marks & kProvenEdge) != 0) return;
+  marks |= kProvenEdge;
+  const float value = proven_value(child, std::max<int32_t>(parent.to_play, 0));
+  layout_.value_sums(parent)[child.parent_edge] = static_cast<double>(layout_.visits(parent)[child.parent_edge]) * value;
+  if (parent.is_proven) return;
+  if (parent.kind == NodeKind::kOfChance) {
+    prove_chance(parent);
+  } else {
+    prove_decision(parent);
+  }
+}
+
+// By a winning move, or by all moves unless they leave open what other players get.
+void Tree::prove_decision(Node& n) {
+  const std::span<const Ref> below = children(n);
+  const std::span<const uint16_t> marks = edges_in_flight(n);
+  const Node* chosen = nullptr;
+  float best = -2.0f;
+  bool is_complete = true, is_clear = true;
+  for (size_t edge = 0; edge < below.size(); ++edge) {
+    if ((marks[edge] & kProvenEdge) == 0) {
+      is_complete = false;
+      continue;
+    }
+    const Node& child = node(below[edge]);
+    const float value = proven_value(child, n.to_play);
+    if (value < best) continue;
+    if (value > best) {
+      best = value;
+      chosen = &child;
+      is_clear = true;
+      continue;
+    }
+    for (int32_t player = 0; has_vectors() && player < num_values(); ++player) {
+      is_clear &= proven_value(child, player) == proven_value(*chosen, player);
+    }
+    const bool is_preferred = best > 0.0f ? child.distance < chosen->distance : child.distance > chosen->distance;
+    if (is_preferred) chosen = &child;
+  }
+  const bool is_won = !has_vectors() && best >= 1.0f;
+  if (!is_clear || !(is_complete || is_won)) return;
+  if (has_vectors()) {
+    float* values = layout_.player_values(n).values(num_values());
+    for (int32_t player = 0; player < num_values(); ++player) values[player] = proven_value(*chosen, player);
+  }
+  n.value = best;
+  n.distance = chosen->distance + 1;
+  n.is_proven = true;
+  ++counters.proven_nodes;
+}
+
+// By all outcomes: it is worth their expectation.
+void Tree::prove_chance(Node& n) {
+  const std::span<const Ref> below = children(n);
+  const std::span<const float> shares = priors(n);
+  const std::span<const uint16_t> marks = edges_in_flight(n);
+  if (std::any_of(marks.begin(), marks.end(), [](uint16_t mark) { return (mark & kProvenEdge) == 0; })) return;
+  const int32_t num_players = has_vectors() ? num_values() : 1;
+  double total = 0.0, sums[kMaxPlayers]{};
+  int32_t distance = 0;
+  for (size_t edge = 0; edge < below.size(); ++edge) {
+    const Node& child = node(below[edge]);
+    const double share = static_cast<double>(shares[edge]);
+    total += share;
+    for (int32_t player = 0; player < num_players; ++player) {
+      sums[player] += share * static_cast<double>(proven_value(child, player));
+    }
+    distance = std::max(distance, child.distance);
+  }
+  n.value = static_cast<float>(sums[0] / total);
+  if (has_vectors()) {
+    float* values = layout_.player_values(n).values(num_values());
+    for (int32_t player = 0; player < num_players; ++player) values[player] = static_cast<float>(sums[player] / total);
+  }
+  n.distance = distance;
+  n.is_proven = true;
+  ++counters.proven_nodes;
+}
+
+std::vector<uint8_t> Tree::playable_edges(const Node& n) const {
+  std::vector<uint8_t> playable(n.num_edges, 1);
+  if (!proves_ || !n.is_open) return playable;
+  const std::span<const uint16_t> marks = edges_in_flight(n);
+  const auto child_of = [&](size_t edge) -> const Node& { return node(children(n)[edge]); };
+  const auto is_marked = [&](size_t edge) { return (marks[edge] & kProvenEdge) != 0; };
+  float best = -2.0f;
+  bool has_open = false;
+  for (size_t edge = 0; edge < marks.size(); ++edge) {
+    if (is_marked(edge)) {
+      best = std::max(best, proven_value(child_of(edge), n.to_play));
+    } else {
+      has_open = true;
+    }
+  }
+  if (best < -1.0f) return playable;
+  if (n.is_proven) {
+    size_t chosen = marks.size();
+    for (size_t edge = 0; edge < marks.size(); ++edge) {
+      if (!is_marked(edge) || proven_value(child_of(edge), n.to_play) != best) continue;
+      const int32_t distance = child_of(edge).distance;
+      if (chosen == marks.size() ||
+          (best > 0.0f ? distance < child_of(chosen).distance : distance > child_of(chosen).distance)) {
+        chosen = edge;
+      }
+    }
+    std::fill(playable.begin(), playable.end(), uint8_t{0});
+    playable[chosen] = 1;
+    return playable;
+  }
+  for (size_t edge = 0; edge < marks.size(); ++edge) {
+    const int32_t count = visits(n)[edge];
+    const bool is_good = is_marked(edge) ? proven_value(child_of(edge), n.to_play) == best && (best > -1.0f || !has_open)
+                                         : count == 0 || value_sums(n)[edge] / count >= static_cast<double>(best);
+    playable[edge] = is_good ? 1 : 0;
+  }
+  return playable;
 }
 
 // --- Rebuilding --------------------------------------------------------------------------------------------------

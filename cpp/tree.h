@@ -47,16 +47,18 @@ struct TreeCounters {
   int64_t collisions = 0;
   int64_t cache_hits = 0;  // evaluations that the cache knew
   int64_t terminal_hits = 0;
+  int64_t proven_nodes = 0;  // decisions and chance nodes whose value became exact
   int64_t depth_sum = 0;  // over selected simulations
   int32_t max_depth = 0;
 };
 
 class Tree {
  public:
-  Tree(const GameTable& game, int32_t index, std::byte* slice, size_t slice_bytes)
+  Tree(const GameTable& game, int32_t index, bool proves, std::byte* slice, size_t slice_bytes)
       : game_(&game),
         layout_(game),
         index_(index),
+        proves_(proves),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
         largest_new_lines_(to_lines(NodeLayout::largest_root_bytes(game))),
@@ -113,11 +115,16 @@ class Tree {
   int32_t gumbel_action() const {
     const Node& root = node(root_);
     const std::vector<int32_t> nothing(root.num_edges);
-    return actions(root)[static_cast<size_t>(gumbel_.best_edge(root_edges(nothing)))];
+    return actions(root)[static_cast<size_t>(gumbel_.best_edge(root_edges(nothing), playable_edges(root)))];
   }
-  // The policy that such a search found, over the root's legal actions.
+  // The policy that such a search found, over the root's legal actions. Of a proven root it is the move to play.
   std::vector<float> gumbel_policy() const {
-    const std::vector<int32_t> nothing(node(root_).num_edges);
+    const Node& root = node(root_);
+    if (root.is_proven) {
+      const std::vector<uint8_t> playable = playable_edges(root);
+      return {playable.begin(), playable.end()};
+    }
+    const std::vector<int32_t> nothing(root.num_edges);
     return gumbel_.policy(root_edges(nothing));
   }
 
@@ -134,7 +141,7 @@ class Tree {
   // One step of a simulation from an expanded node: takes the best edge, marks it in flight, and returns the child,
   // made now if this is its first visit. kNone: there is no memory for it, and nothing was marked. `at` is updated if
   // the node had to be opened.
-  template <InFlight kRule>
+  template <InFlight kRule, Proofs kProofs>
   Ref step_down(Ref& at, const Rules& rules) {
     if (!make_open(at)) return kNone;
     const Node& from = node(at);
@@ -143,7 +150,8 @@ class Tree {
             ? rules.first_play_value
             : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
     const float sqrt_visits = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    return follow(at, best_edge<kRule>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss, first_play));
+    return follow(at, best_edge<kRule, kProofs>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss,
+                                                first_play));
   }
 
   // The same from a root whose search was begun by `begin_gumbel`.
@@ -207,8 +215,9 @@ class Tree {
   // value for player 0, and climb until the root is reached.
   double value_for_first_player(Ref leaf) const {
     const Node& end = node(leaf);
-    // With one player there is nobody else; with two, the other's value is the negative.
-    return end.kind == NodeKind::kOver || end.to_play == 0 ? end.value : -end.value;
+    // With one player there is nobody else; with two, the other's value is the negative. Where nobody is to move it is
+    // the first player's already.
+    return end.to_play <= 0 ? end.value : -end.value;
   }
   // Lowers the marks of the edge that leads to `at` and adds the value to it, for the player who moved there.
   Ref climb(Ref at, double value) {
@@ -225,8 +234,32 @@ class Tree {
     for (int32_t player = 0; player < num_values(); ++player) sums[player] += static_cast<double>(values[player]);
     return pass_up(child, parent, static_cast<double>(values[std::max<int32_t>(parent.to_play, 0)]));
   }
+  // Both again for searches that prove: what is proven at `at` is noted above it, and what is proven there takes the
+  // place of what was carried up.
+  Ref climb_and_prove(Ref at, double& value) {
+    const Ref up = climb(at, value);
+    if (node(at).is_proven) note_proof(at);
+    if (node(up).is_proven) value = value_for_first_player(up);
+    return up;
+  }
+  Ref climb_with_vectors_and_prove(Ref at, Ref& leaf) {
+    const Ref up = climb_with_vectors(at, leaf);
+    if (node(at).is_proven) note_proof(at);
+    if (node(up).is_proven) leaf = up;
+    return up;
+  }
+  // A simulation that ended here is about to be backed up.
+  void note_end(Ref leaf) {
+    if (node(leaf).kind == NodeKind::kOver) node(leaf).is_proven = true;
+  }
   void back_up(Ref leaf) {
-    if (has_vectors()) {
+    if (proves_) {
+      note_end(leaf);
+      double value = value_for_first_player(leaf);
+      for (Ref at = leaf; at != root_;) {
+        at = has_vectors() ? climb_with_vectors_and_prove(at, leaf) : climb_and_prove(at, value);
+      }
+    } else if (has_vectors()) {
       for (Ref at = leaf; at != root_;) at = climb_with_vectors(at, leaf);
     } else {
       const double value = value_for_first_player(leaf);
@@ -250,7 +283,18 @@ class Tree {
   std::span<const double> value_sums(const Node& n) const { return {layout_.value_sums(n), n.num_edges}; }
   std::span<const int32_t> visits(const Node& n) const { return {layout_.visits(n), n.num_edges}; }
   std::span<const Ref> children(const Node& n) const { return {layout_.children(n), n.num_edges}; }
+  // With marks of proven children (rules.h).
   std::span<const uint16_t> edges_in_flight(const Node& n) const { return {layout_.in_flight(n), n.num_edges}; }
+
+  bool proves() const { return proves_; }
+  // Of an expanded node, [edges]: which moves may be played, those that no proven move beats. Of a proven node it is the
+  // one that wins soonest, or holds out longest.
+  std::vector<uint8_t> playable_edges(const Node& n) const;
+  // A proven node's value for a player.
+  float proven_value(const Node& n, int32_t player) const {
+    if (has_vectors()) return layout_.player_values(n).values(num_values())[player];
+    return std::max<int32_t>(n.to_play, 0) == player ? n.value : 0.0f - n.value;  // a draw is 0 for both, not -0
+  }
 
   // Whether there is a value per player; else one value says it all.
   bool has_vectors() const { return game_->num_values > 1; }
@@ -292,7 +336,7 @@ class Tree {
   }
 
   // The budget of the present search. `started` counts simulations that were selected and not cancelled.
-  int64_t remaining() const { return is_full_ || is_stopped_ ? 0 : budget_ - started_; }
+  int64_t remaining() const { return is_full_ || is_stopped_ || node(root_).is_proven ? 0 : budget_ - started_; }
   void start_simulation() { ++started_; }
   void stop() { is_stopped_ = true; }
   void cancel_simulation() { --started_; }
@@ -343,11 +387,14 @@ class Tree {
     return {priors(root), visits(root), value_sums(root), edges_in_flight(root), root.value};
   }
 
-  // A mark is 16 bits wide; Forest keeps the number of simulations in flight below that.
+  // Forest keeps the number of simulations in flight within kMaxInFlight.
   EdgeStatistics statistics_of(const Node& n) const {
     return {n.num_slots(), layout_.value_sums(n), layout_.priors(n), layout_.visits(n), layout_.in_flight(n)};
   }
 
+  void note_proof(Ref at);
+  void prove_decision(Node& n);
+  void prove_chance(Node& n);
   Ref allocate(size_t lines);
   void play(Ref parent, int64_t move);
   void drop_scratch();
@@ -386,6 +433,7 @@ class Tree {
   const GameTable* game_;
   NodeLayout layout_;
   int32_t index_;
+  bool proves_;
   std::byte* base_;
   size_t quota_lines_;
   size_t largest_new_lines_;

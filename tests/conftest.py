@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def own_registry_of_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget after a test the engines that it registered."""
     monkeypatch.setattr("windrow.engine_registry.ENGINES", dict(engine_registry.ENGINES))
+
+
+@pytest.fixture(autouse=True)
+def own_modules(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Forget after a test the modules that it imported from its own folder: the next one may call a file the same."""
+    before, path = set(sys.modules), list(sys.path)
+    yield
+    if "tmp_path" not in request.fixturenames:
+        return
+    folder = request.getfixturevalue("tmp_path")
+    for name in sys.modules.keys() - before:
+        if folder in Path(getattr(sys.modules[name], "__file__", None) or "").parents:
+            del sys.modules[name]
+    sys.path[:] = [place for place in sys.path if place in path or folder not in [Path(place), *Path(place).parents]]
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ struct NodeView {
   int32_t to_play;
   int32_t visits;
   int32_t in_flight;
+  bool is_proven;
+  int32_t distance;
   float value;
   double value_sum;
   std::vector<double> player_value_sums;
@@ -41,6 +43,7 @@ struct NodeView {
   nb::ndarray<nb::numpy, int32_t> edge_visits;
   nb::ndarray<nb::numpy, double> edge_value_sums;
   nb::ndarray<nb::numpy, int32_t> edges_in_flight;
+  nb::ndarray<nb::numpy, uint8_t> edges_proven;
 };
 
 NodeView view(const Tree& tree, Ref ref) {
@@ -55,33 +58,46 @@ NodeView view(const Tree& tree, Ref ref) {
     std::vector<float> priors;
     std::vector<int32_t> visits, in_flight;
     std::vector<double> value_sums;
+    std::vector<uint8_t> is_proven;
     for (const Tree::Outcome& outcome : tree.outcomes(ref)) {
       outcomes.push_back(outcome.outcome);
       priors.push_back(outcome.probability);
       visits.push_back(outcome.visits);
       in_flight.push_back(outcome.in_flight);
       value_sums.push_back(outcome.value_sum);
+      is_proven.push_back(outcome.child != kNone && tree.node(outcome.child).is_proven ? 1 : 0);
     }
     const size_t count = outcomes.size();
     return {"chance",
             node.to_play,
             node.visits,
             node.in_flight,
-            0.0f,
+            node.is_proven,
+            node.is_proven ? node.distance : 0,
+            node.is_proven ? node.value : 0.0f,
             node.value_sum,
             player_sums,
             to_array(std::move(outcomes), count),
             to_array(std::move(priors), count),
             to_array(std::move(visits), count),
             to_array(std::move(value_sums), count),
-            to_array(std::move(in_flight), count)};
+            to_array(std::move(in_flight), count),
+            to_array(std::move(is_proven), count)};
   }
   // Edges that no simulation has passed have no statistics yet: zeros.
   const std::vector<int32_t> none(node.num_edges, 0);
+  std::vector<int32_t> in_flight = none;
+  std::vector<uint8_t> is_proven(node.num_edges, 0);
+  for (size_t edge = 0; edge < node.num_edges && node.is_open; ++edge) {
+    in_flight[edge] = in_flight_of(tree.edges_in_flight(node)[edge]);
+    is_proven[edge] = (tree.edges_in_flight(node)[edge] & kProvenEdge) != 0 ? 1 : 0;
+  }
   return {kKinds[static_cast<size_t>(node.kind)],
           node.to_play,
           node.visits,
           node.in_flight,
+          node.is_proven,
+          node.is_proven ? node.distance : 0,
           node.value,
           node.value_sum,
           player_sums,
@@ -89,8 +105,8 @@ NodeView view(const Tree& tree, Ref ref) {
           copy_array<float>(tree.priors(node)),
           node.is_open ? copy_array<int32_t>(tree.visits(node)) : copy_array<int32_t>(std::span<const int32_t>(none)),
           node.is_open ? copy_array<double>(tree.value_sums(node)) : copy_array<double>(std::span<const int32_t>(none)),
-          node.is_open ? copy_array<int32_t>(tree.edges_in_flight(node))
-                       : copy_array<int32_t>(std::span<const int32_t>(none))};
+          to_array(std::move(in_flight), node.num_edges),
+          to_array(std::move(is_proven), node.num_edges)};
 }
 
 nb::object node_at(BoundForest& bound, int32_t index, const std::vector<int64_t>& path) {
@@ -161,6 +177,17 @@ nb::tuple roots(BoundForest& bound, const Column<int32_t>& trees) {
                         to_rows(std::move(found.qs), trees, width), to_array(std::move(found.values), trees.shape(0)));
 }
 
+nb::tuple proofs(BoundForest& bound, const Column<int32_t>& trees) {
+  const Holding holding(bound);
+  RootProofs found = root_proofs(bound.forest, span_of(trees));
+  const int32_t width = bound.forest.game().num_actions;
+  return nb::make_tuple(to_array(std::move(found.values), trees.shape(0)),
+                        to_array(std::move(found.distances), trees.shape(0)),
+                        to_rows(std::move(found.action_values), trees, width),
+                        to_rows(std::move(found.action_distances), trees, width),
+                        to_rows(std::move(found.playable), trees, width));
+}
+
 nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
   GumbelResults found = gumbel_results(bound.forest, span_of(trees));
@@ -178,7 +205,8 @@ nb::tuple choose_moves_of(BoundForest& bound, const Column<int32_t>& trees, cons
       choose_moves(bound.forest, span_of(trees), span_of(temperatures), span_of(keys), span_of(counts));
   return nb::make_tuple(to_rows(std::move(chosen.policies), trees, bound.forest.game().num_actions),
                         to_array(std::move(chosen.values), trees.shape(0)),
-                        to_array(std::move(chosen.actions), trees.shape(0)));
+                        to_array(std::move(chosen.actions), trees.shape(0)),
+                        to_array(std::move(chosen.proven), trees.shape(0)));
 }
 
 nb::dict totals(BoundForest& bound, const Column<int32_t>& trees) {
@@ -196,6 +224,8 @@ nb::dict totals(BoundForest& bound, const Column<int32_t>& trees) {
   result["expanded"] = sum.expanded;
   result["bytes"] = sum.bytes;
   result["full_trees"] = sum.full_trees;
+  result["proven_nodes"] = sum.counters.proven_nodes;
+  result["proven_trees"] = sum.proven_trees;
   return result;
 }
 
@@ -208,7 +238,10 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def_ro("visits", &NodeView::visits,
               "N(s): 1 + the sum of edge_visits once expanded, else 0; the sum alone where chance is to move.")
       .def_ro("in_flight", &NodeView::in_flight, "I(s).")
-      .def_ro("value", &NodeView::value, "The evaluation, for the player to move; for player 0 if the game is over.")
+      .def_ro("is_proven", &NodeView::is_proven, "Whether `value` is exact, in a search that proves.")
+      .def_ro("distance", &NodeView::distance, "Of a proven node, moves to the end of the game; else 0.")
+      .def_ro("value", &NodeView::value,
+              "The evaluation or proven value, for the player to move; for player 0 if the game is over or chance moves.")
       .def_ro("value_sum", &NodeView::value_sum,
               "The evaluation and all that came through, for the player to move; for player 0 where chance is.")
       .def_ro("player_value_sums", &NodeView::player_value_sums, "The same by player, if there is a value per player.")
@@ -219,7 +252,8 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def_ro("edge_visits", &NodeView::edge_visits, nb::rv_policy::automatic)
       .def_ro("edge_value_sums", &NodeView::edge_value_sums, nb::rv_policy::automatic,
               "W(s,a), for the player to move at this node.")
-      .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic);
+      .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic)
+      .def_ro("edges_proven", &NodeView::edges_proven, nb::rv_policy::automatic, "1 where the child is proven, else 0.");
 
   forest.def("reset_many", &reset_many, "trees"_a, "states"_a, "Plants trees anew at `states` [trees, state_bytes].")
       .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")
@@ -252,6 +286,11 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
           nb::sig("def roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], "
                   "NDArray[numpy.float32], NDArray[numpy.float32]]"),
           "Visits, priors and Q [trees, A], and mean values for the player to move [trees].")
+      .def("proofs", &proofs, "trees"_a,
+           nb::sig("def proofs(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], "
+                   "NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.uint8]]"),
+           "Proven values [trees] and moves to the end, the same of every action [trees, A], and which actions may be "
+           "played [trees, A]; NaN where a value is open.")
       .def(
           "player_values",
           [](BoundForest& self, const Column<int32_t>& trees) {
@@ -275,9 +314,9 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def("choose_moves", &choose_moves_of, "trees"_a, "temperatures"_a, "keys"_a, "counts"_a,
            nb::sig("def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: "
                    "NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], "
-                   "NDArray[numpy.float32], NDArray[numpy.int32]]"),
-           "After searches: policies to learn [trees, A], values for the player to move [trees] and actions to play "
-           "[trees]. `keys` and `counts` are the keys of the draws.")
+                   "NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.uint8]]"),
+           "After searches: policies to learn [trees, A], values for the player to move [trees], actions to play "
+           "[trees] and whether the roots are proven [trees]. `keys` and `counts` are the keys of the draws.")
       .def("totals", &totals, "trees"_a, nb::sig("def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]"),
            "What the searches of `trees` did since they began, summed.")
       .def(

@@ -153,7 +153,7 @@ class Batch:
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
-    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None: ...
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, proves: bool, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None: ...
 
     @property
     def num_trees(self) -> int: ...
@@ -219,6 +219,11 @@ class Forest:
         Visits, priors and Q [trees, A], and mean values for the player to move [trees].
         """
 
+    def proofs(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.uint8]]:
+        """
+        Proven values [trees] and moves to the end, the same of every action [trees, A], and which actions may be played [trees, A]; NaN where a value is open.
+        """
+
     def player_values(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.float32]:
         """
         Mean values by player [trees, players], if there is a value per player.
@@ -230,9 +235,9 @@ class Forest:
     def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32]]:
         """Improved policies [trees, A] and the actions to play [trees]."""
 
-    def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32]]:
+    def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.uint8]]:
         """
-        After searches: policies to learn [trees, A], values for the player to move [trees] and actions to play [trees]. `keys` and `counts` are the keys of the draws.
+        After searches: policies to learn [trees, A], values for the player to move [trees], actions to play [trees] and whether the roots are proven [trees]. `keys` and `counts` are the keys of the draws.
         """
 
     def totals(self, trees: NDArray[numpy.int32]) -> dict[str, int]:
@@ -271,9 +276,17 @@ class NodeView:
         """I(s)."""
 
     @property
+    def is_proven(self) -> bool:
+        """Whether `value` is exact, in a search that proves."""
+
+    @property
+    def distance(self) -> int:
+        """Of a proven node, moves to the end of the game; else 0."""
+
+    @property
     def value(self) -> float:
         """
-        The evaluation, for the player to move; for player 0 if the game is over.
+        The evaluation or proven value, for the player to move; for player 0 if the game is over or chance moves.
         """
 
     @property
@@ -305,6 +318,10 @@ class NodeView:
 
     @property
     def edges_in_flight(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def edges_proven(self) -> NDArray[numpy.uint8]:
+        """1 where the child is proven, else 0."""
 
 def uniforms(seed: int, trees: NDArray[numpy.uint32], counts: NDArray[numpy.uint32], purpose: int, lane: int) -> NDArray[numpy.float64]:
     """The first number of many streams; `windrow.numerics.uniforms`."""

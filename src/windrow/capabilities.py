@@ -37,6 +37,8 @@ class Capabilities:
     """Possible values of `SearchConfig.on_collision` with several leaves of a tree in flight."""
     roots: tuple[str, ...] = ("puct", "gumbel")
     """Possible values of `SearchConfig.root`."""
+    proves: bool = True
+    """Whether the engine supports `SearchConfig.prove`."""
     max_gumbel_leaves: int | None = None
     """Maximum number of leaves of one tree in flight below a Gumbel root. None: no limit."""
     random_keys: tuple[str, ...] = ("tree", "position")
@@ -122,6 +124,8 @@ def _missing(able: Capabilities, config: SearchConfig, *, has_cache: bool) -> It
         yield f"a Gumbel root with leaves_per_tree={leaves}", f"set leaves_per_tree={able.max_gumbel_leaves}"
     if config.random_key not in able.random_keys:
         yield f"random_key={config.random_key!r}", f"set random_key={able.random_keys[0]!r}"
+    if config.prove and not able.proves:
+        yield "prove=True", "set prove=False"
     if config.trees_per_root > 1 and not able.has_copies:
         yield f"trees_per_root={config.trees_per_root}", "set trees_per_root=1"
     if not able.has_time_limit and (config.time_limit_s is not None or config.num_simulations is None):

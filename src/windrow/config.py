@@ -59,6 +59,11 @@ class SearchConfig(Settings):
     """Temperature of `result.policy`, which is proportional to visits to the power of 1/temperature. 0: the best action
     gets all the probability."""
 
+    prove: bool = False
+    """Whether finished games are followed up the tree: a position is proven if one of its moves wins, or if the values
+    of all its moves are exact. The search spends no simulations below proven positions, plays no move that is proven
+    lost while another is open, and ends when the root is proven (`stats.stopped_by` is then "proven")."""
+
     # --- The Gumbel root --------------------------------------------------------------------------------------
 
     root: Root = "puct"
@@ -196,7 +201,8 @@ class SearchConfig(Settings):
         self._check_integer("max_depth", 1, 2**31 - 1, is_optional=True)
         self._check_integer("max_memory", 1, 2**62, is_optional=True)
         self._check_integer("cache_memory", 1 << 14, 2**62, is_optional=True)
-        self._check_integer("leaves_per_tree", 1, 32768, is_optional=True)
+        self._check_integer("leaves_per_tree", 1, 32767, is_optional=True)
+        self._check_flag("prove")
         self._check_integer("trees_per_root", 1, 65536)
         self._check_integer("seed", 0, 2**64 - 1)
         self._check_number("c_puct", 0.0, 1e6)

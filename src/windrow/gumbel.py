@@ -7,7 +7,7 @@ part of the definition in `windrow.reference`. All arithmetic is in float64, wit
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,14 +72,20 @@ class GumbelRoot:
         self._levels = halving_levels(min(config.gumbel_considered, len(actions)), config.num_simulations)
 
     def next_edge(self, node: Any, simulation: int) -> int:
-        """Return the edge that simulation number `simulation` of this search takes."""
+        """Return the edge that simulation number `simulation` of this search takes; no proven one if another is open."""
         level = self._levels[simulation]
-        return self._best(node, lambda edge: self._visits(node, edge) + node.edges_in_flight[edge] == level)
+        open_edges = set(np.flatnonzero(~node.is_edge_proven).tolist()) or set(range(len(self._noise)))
+        at_level = {edge for edge in open_edges if self._visits(node, edge) + node.edges_in_flight[edge] == level}
+        return self._best(node, at_level or open_edges)
 
-    def best_edge(self, node: Any) -> int:
-        """Return the edge to play: among those with the most visits of this search, the one with the highest score."""
-        most = max(self._visits(node, edge) for edge in range(len(self._noise)))
-        return self._best(node, lambda edge: self._visits(node, edge) == most)
+    def best_edge(self, node: Any, playable: Sequence[bool] | None = None) -> int:
+        """Return the edge to play: among those with the most visits of this search, the one with the highest score.
+
+        `playable` are the edges to choose from; None means all.
+        """
+        edges = [edge for edge in range(len(self._noise)) if playable is None or playable[edge]]
+        most = max(self._visits(node, edge) for edge in edges)
+        return self._best(node, [edge for edge in edges if self._visits(node, edge) == most])
 
     def policy(self, node: Any) -> npt.NDArray[np.float32]:
         """Return the improved policy, [n] float32: the policy target of a network."""
@@ -94,10 +100,9 @@ class GumbelRoot:
     def _visits(self, node: Any, edge: int) -> int:
         return int(node.edge_visits[edge]) - self._before[edge]
 
-    def _best(self, node: Any, may_take: Callable[[int], bool]) -> int:
-        scores = [noise + score for noise, score in zip(self._noise, self._scores(node), strict=True)]
-        edges = [edge for edge in range(len(scores)) if may_take(edge)] or list(range(len(scores)))
-        return max(edges, key=lambda edge: (scores[edge], -edge))
+    def _best(self, node: Any, edges: Collection[int]) -> int:
+        scores = self._scores(node)
+        return max(edges, key=lambda edge: (self._noise[edge] + scores[edge], -edge))
 
     def _scores(self, node: Any) -> list[float]:
         """Scores without noise: ln P + sigma(Q). Actions that were never tried have the root's mixed value as Q."""

@@ -44,7 +44,10 @@ class Node:
     edge_visits: [n] N, visits.
     edge_value_sums: [n] float64 W, sum of the backed-up values, for the player to move here.
     edges_in_flight: [n] I, simulations in flight: selected and not yet backed up.
+    is_edge_proven: [n] whether the child is proven; with `prove` only. Its W is then N times the proven value.
     children: nodes by edge; by outcome if chance is to move.
+    is_proven: whether `value` and `values` are exact. A finished game is proven once a simulation has ended there.
+    distance: of a proven node, moves to the end of the game: the fewest found to a win, the most to anything else.
     """
 
     state: Any
@@ -60,7 +63,10 @@ class Node:
     edge_visits: Any = None
     edge_value_sums: Any = None
     edges_in_flight: Any = None
+    is_edge_proven: Any = None
     children: dict[int, Node] = field(default_factory=dict[int, "Node"])
+    is_proven: bool = False
+    distance: int = 0
 
 
 class ReferenceSearch:
@@ -90,7 +96,7 @@ class ReferenceSearch:
         self.num_searches += 1
         self.num_started = 0
         remaining = config.num_simulations
-        while remaining > 0:
+        while remaining > 0 and not self.root.is_proven:
             paths, leaves = self._select_round(min(config.leaves_per_tree or 1, remaining))
             self._evaluate(leaves)
             for path, leaf in paths:
@@ -107,41 +113,43 @@ class ReferenceSearch:
     def _select_round(self, num_simulations: int) -> tuple[list[tuple[list[tuple[Node, int]], Node]], list[Node]]:
         """Select up to `num_simulations` paths; return (paths, new leaves).
 
-        A path is the list of its decisions, each a (node, edge), and its leaf.
+        A path is the list of its steps, each a (decision, edge) or a (chance node, outcome), and its leaf.
         """
         paths: list[tuple[list[tuple[Node, int]], Node]] = []
         leaves: list[Node] = []
         for _ in range(num_simulations):
             path: list[tuple[Node, int]] = []
-            node, self.num_draws = self.root, 0
+            node, depth, self.num_draws = self.root, 0, 0
             assert node is not None
-            while node.visits > 0 and len(path) != self.config.max_depth:
+            while node.visits > 0 and depth != self.config.max_depth and not node.is_proven:
                 gumbel = None if path else self.gumbel
                 edge = gumbel.next_edge(node, self.num_started) if gumbel else self._best_edge(node)
                 node.edges_in_flight[edge] += 1
                 path.append((node, edge))
+                depth += 1
                 if edge not in node.children:
                     node.children[edge] = self._make_node(self.game.apply(node.state, node.actions[edge]))
-                node = self._pass_chance(node.children[edge])
+                node = self._pass_chance(node.children[edge], path)
             if node.is_waiting:
                 self.num_collisions += 1
                 if self.config.on_collision == "skip":
                     for above, edge in path:
-                        above.edges_in_flight[edge] -= 1
+                        if above.to_play != CHANCE:
+                            above.edges_in_flight[edge] -= 1
                     break
-            elif node.visits == 0 and node.to_play != TERMINAL:
+            elif node.visits == 0 and node.to_play not in (TERMINAL, CHANCE):
                 node.is_waiting = True
                 leaves.append(node)
             paths.append((path, node))
             self.num_started += 1
         return paths, leaves
 
-    def _pass_chance(self, node: Node) -> Node:
-        """Follow chance to the next node that is not a chance node.
+    def _pass_chance(self, node: Node, path: list[tuple[Node, int]]) -> Node:
+        """Follow chance to the next node that is not a chance node, or whose value is proven; add the steps to `path`.
 
         A draw is keyed by the simulation and by the number of draws before it in that simulation.
         """
-        while node.to_play == CHANCE:
+        while node.to_play == CHANCE and not node.is_proven:
             stream = Stream(
                 self.config.seed, self.tree, self.num_searches - 1, Purpose.OUTCOME, self.num_draws, self.num_started
             )
@@ -156,6 +164,7 @@ class ReferenceSearch:
                 outcome = next((outcomes[i][0] for i, bound in enumerate(bounds) if draw < bound), outcomes[-1][0])
             if outcome not in node.children:
                 node.children[outcome] = self._make_node(self.game.apply(node.state, outcome))
+            path.append((node, outcome))
             node = node.children[outcome]
             self.num_draws += 1
         return node
@@ -175,6 +184,10 @@ class ReferenceSearch:
         q[denominator == 0] = first_play
         sqrt_visits = np.sqrt(_f(node.visits + in_flight.sum()))
         score = q + _f(config.c_puct) * node.prior * sqrt_visits / (1 + visits + in_flight).astype(np.float32)
+        if config.prove and not node.is_edge_proven.all():
+            # A proven value leaves nothing to explore. A lost move is never taken while another is open.
+            exact = node.edge_value_sums.astype(np.float32) / np.maximum(visits, 1).astype(np.float32)
+            score = np.where(node.is_edge_proven, np.where(exact > -1, exact, _f(-np.inf)), score)
         return int(np.argmax(score))
 
     def _evaluate(self, leaves: list[Node]) -> None:
@@ -185,7 +198,7 @@ class ReferenceSearch:
             count = len(leaf.actions)
             leaf.prior = softmax(leaf_logits[leaf.actions].astype(np.float32))
             leaf.edge_visits, leaf.edges_in_flight = np.zeros(count, np.int32), np.zeros(count, np.int32)
-            leaf.edge_value_sums = np.zeros(count)
+            leaf.edge_value_sums, leaf.is_edge_proven = np.zeros(count), np.zeros(count, bool)
             leaf.values = self._by_player(value, leaf.to_play)
             leaf.value = leaf.value_sum = leaf.values[leaf.to_play]
             leaf.visits, leaf.is_waiting = 1, False
@@ -203,12 +216,55 @@ class ReferenceSearch:
         return [float(_f(value[(player - mover) % len(value)])) for player in range(len(value))]
 
     def _back_up(self, path: list[tuple[Node, int]], leaf: Node) -> None:
-        for node, edge in path:
+        """Add the leaf's values to the decisions above it, from the last to the first, and prove what can be proven."""
+        values = leaf.values
+        leaf.is_proven |= self.config.prove and leaf.to_play == TERMINAL
+        for node, edge in reversed(path):
+            child = node.children[edge]
+            if child.is_proven:
+                values = child.values  # better than what was found below it
+            if node.to_play == CHANCE:
+                self._prove_chance(node)
+                continue
             node.edges_in_flight[edge] -= 1
             node.edge_visits[edge] += 1
             node.visits += 1
-            node.edge_value_sums[edge] += leaf.values[node.to_play]
-            node.value_sum += leaf.values[node.to_play]
+            node.edge_value_sums[edge] += values[node.to_play]
+            node.value_sum += values[node.to_play]
+            if child.is_proven and not node.is_edge_proven[edge]:
+                node.is_edge_proven[edge] = True
+                node.edge_value_sums[edge] = float(node.edge_visits[edge]) * values[node.to_play]
+                self._prove_decision(node)
+
+    def _prove_decision(self, node: Node) -> None:
+        """Prove a decision by a winning move, or by all its moves unless they leave open what other players get."""
+        children = [node.children[edge] for edge in np.flatnonzero(node.is_edge_proven).tolist()]
+        best = max(child.values[node.to_play] for child in children)
+        if len(children) < len(node.actions) and (self.game.num_values > 1 or best < 1):
+            return
+        chosen = [child for child in children if child.values[node.to_play] == best]
+        if node.is_proven or any(child.values != chosen[0].values for child in chosen):
+            return
+        node.is_proven, node.value, node.values = True, best, chosen[0].values
+        distances = [child.distance for child in chosen]
+        node.distance = 1 + (min(distances) if best > 0 else max(distances))
+
+    def _prove_chance(self, node: Node) -> None:
+        """Prove a chance node whose listed outcomes are all proven: it is worth their expectation."""
+        if node.is_proven or self.game.chance == "sampled":
+            return
+        total, sums, distance = 0.0, [0.0] * self.game.num_players, 0
+        for outcome, probability in self.game.chance_outcomes(node.state):
+            child = node.children.get(outcome)
+            if child is None or not child.is_proven:
+                return
+            share = float(_f(probability))
+            total += share
+            sums = [before + share * value for before, value in zip(sums, child.values, strict=True)]
+            distance = max(distance, child.distance)
+        node.is_proven, node.distance = True, distance
+        node.values = [float(_f(value / total)) for value in sums]
+        node.value = node.values[0]
 
     def _make_node(self, state: Any) -> Node:
         to_play = self.game.to_play(state)
@@ -226,3 +282,23 @@ class ReferenceSearch:
         noise = root_noise(config.seed, self.tree, self.num_searches, config.dirichlet_alpha, root.actions)
         fraction = _f(config.dirichlet_fraction)
         root.prior = (_f(1) - fraction) * root.clean_prior + fraction * noise
+
+
+def playable_edges(node: Node) -> Any:
+    """[n] Which edges of an expanded node may be played: those that no proven edge beats.
+
+    Of a proven node it is the one edge that wins soonest, or holds out longest.
+    """
+    is_proven = node.is_edge_proven
+    if not is_proven.any():
+        return ~is_proven
+    values = np.array([node.children[edge].values[node.to_play] if is_proven[edge] else -2 for edge in range(len(is_proven))])
+    best = values.max()
+    if node.is_proven:
+        edges = np.flatnonzero(values == best).tolist()
+        sign = -1 if best > 0 else 1
+        chosen = max(edges, key=lambda edge: (sign * node.children[edge].distance, -edge))
+        return np.arange(len(is_proven)) == chosen
+    is_good = (values == best) & ((best > -1) | is_proven.all())
+    q = node.edge_value_sums / np.maximum(node.edge_visits, 1)
+    return np.where(is_proven, is_good, (node.edge_visits == 0) | (q >= best))

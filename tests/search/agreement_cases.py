@@ -169,6 +169,7 @@ def cases(draw: st.DrawFn, max_budget: int, games: Any = GAMES) -> Case:
         dirichlet_alpha=draw(st.sampled_from([0.03, 0.3, 1.0, 5.0])),
         max_depth=draw(st.sampled_from([None, None, 1, 2, 5])),
         seed=draw(st.sampled_from([0, 1, 2**64 - 1])),
+        prove=draw(st.booleans()),
         **root,
         **draw(FIRST_PLAY),
     )

@@ -25,6 +25,9 @@ FIELDS = (
     "edge_visits",
     "edge_value_sums",
     "in_flight",
+    "is_proven",
+    "distance",
+    "edges_proven",
 )
 
 
@@ -114,37 +117,35 @@ class FullReference(ReferenceSearch):
     """The law, counting also what no decision needs: the values of all players, and what came of chance."""
 
     def _back_up(self, path: list[tuple[Node, int]], leaf: Node) -> None:
+        for node, _ in path:  # before a proven value takes the place of the evaluation
+            vars(node).setdefault("player_sums", list(node.values or [0.0] * self.game.num_players))
         super()._back_up(path, leaf)
-        ends = [node for node, _ in path[1:]] + [leaf]
-        for (node, edge), end in zip(path, ends, strict=True):
-            _count(node, leaf.values)
-            for chance, outcome in _chance_between(node.children[edge], end):
-                _count(chance, leaf.values)
-                visits, value_sum = _outcomes_of(chance).get(outcome, (0, 0.0))
-                _outcomes_of(chance)[outcome] = visits + 1, value_sum + leaf.values[0]
+        values = leaf.values
+        for node, edge in reversed(path):
+            child = node.children[edge]
+            values = child.values if child.is_proven else values
+            _count(node, values)
+            if node.to_play == CHANCE:
+                _count_outcome(self.game, node, edge, child, values[0])
 
 
 def _count(node: Node, values: list[float]) -> None:
     """Add what one simulation brought to the sums by player, which begin with the node's own evaluation."""
-    sums = vars(node).setdefault("player_sums", list(node.values or [0.0] * len(values)))
+    sums = vars(node)["player_sums"]
     vars(node)["player_sums"] = [total + value for total, value in zip(sums, values, strict=True)]
 
 
-def _outcomes_of(chance: Node) -> dict[int, tuple[int, float]]:
-    """Visits and sums of player 0's values, by outcome."""
+def _count_outcome(game: CoreGame, chance: Node, outcome: int, child: Node, value: float) -> None:
+    """Add one simulation to an outcome of chance. The sum of one that is proven is exact, where outcomes are listed."""
+    visits, value_sum, was_proven = _outcomes_of(chance).get(outcome, (0, 0.0, False))
+    is_proven = child.is_proven and game.chance == "listed"
+    value_sum = (visits + 1) * value if is_proven and not was_proven else value_sum + value
+    _outcomes_of(chance)[outcome] = visits + 1, value_sum, is_proven
+
+
+def _outcomes_of(chance: Node) -> dict[int, tuple[int, float, bool]]:
+    """Visits, sums of player 0's values and whether they are exact, by outcome."""
     return vars(chance).setdefault("outcomes", {})
-
-
-def _chance_between(top: Node, end: Node) -> list[tuple[Node, int]]:
-    """The chance nodes from `top` to `end`, which lies below it with nothing else between them, and their outcomes."""
-    if top is end:
-        return []
-    for outcome, child in top.children.items():
-        if child is end:
-            return [(top, outcome)]
-        if child.to_play == CHANCE and (rest := _chance_between(child, end)):
-            return [(top, outcome), *rest]
-    return []
 
 
 def reference_tree(root: Node) -> dict[tuple[int, ...], tuple[Any, ...]]:
@@ -176,6 +177,9 @@ def _fields(node: Node) -> tuple[Any, ...]:
         (node.edge_visits if is_expanded else np.zeros(count, np.int32)).tobytes(),
         (node.edge_value_sums if is_expanded else np.zeros(count)).tobytes(),
         in_flight,
+        node.is_proven,
+        node.distance,
+        (node.is_edge_proven if is_expanded else np.zeros(count, bool)).astype(np.uint8).tobytes(),
     )
 
 
@@ -184,20 +188,24 @@ def _chance_fields(node: Node) -> tuple[Any, ...]:
     game = node.state.game
     is_listed = game.chance == "listed"
     listed = game.chance_outcomes(node.state) if is_listed else [(outcome, 0.0) for outcome in sorted(node.children)]
-    came = [_outcomes_of(node).get(outcome, (0, 0.0)) for outcome, _ in listed]
+    came = [_outcomes_of(node).get(outcome, (0, 0.0, False)) for outcome, _ in listed]
+    proven = [outcome in node.children and node.children[outcome].is_proven for outcome, _ in listed]
     nothing = [0.0] * game.num_players
     sums = vars(node).get("player_sums", nothing)
     return (
         "chance",
-        sum(visits for visits, _ in came),
-        0.0,
+        sum(visits for visits, *_ in came),
+        node.value,
         sums[0],
         tuple(sums) if game.num_values > 1 else (),
         tuple(outcome for outcome, _ in listed),
         np.array([probability for _, probability in listed], np.float32).tobytes(),
-        np.array([visits for visits, _ in came], np.int32).tobytes(),
-        np.array([value_sum for _, value_sum in came], np.float64).tobytes(),
+        np.array([visits for visits, *_ in came], np.int32).tobytes(),
+        np.array([value_sum for _, value_sum, _ in came], np.float64).tobytes(),
         0,
+        node.is_proven,
+        node.distance,
+        np.array(proven, np.uint8).tobytes(),
     )
 
 
@@ -218,12 +226,15 @@ def engine_node(search: Search, tree: int, path: tuple[int, ...]) -> tuple[Any, 
         node.edge_visits.tobytes(),
         node.edge_value_sums.tobytes(),
         in_flight,
+        node.is_proven,
+        node.distance,
+        node.edges_proven.tobytes(),
     )
 
 
 def readable(field: str, value: Any) -> Any:
     """A value of `FIELDS` as a person reads it."""
-    kinds = {"priors": np.float32, "edge_visits": np.int32, "edge_value_sums": np.float64}
+    kinds = {"priors": np.float32, "edge_visits": np.int32, "edge_value_sums": np.float64, "edges_proven": np.uint8}
     if field in kinds and value is not None:
         return np.frombuffer(value, kinds[field]).tolist()
     return value

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 from agreement_cases import GRID_GAMES, MANY_TREES, MORE_GAMES, PLAYERS_AND_DICE, SLOW_TO_DRAW, Case, cases
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator
 from windrow.games import CoreGame, State
 from windrow.games.python_game import as_core_game
-from windrow.reference import Node, ReferenceSearch
+from windrow.reference import Node, ReferenceSearch, playable_edges
 
 
 class ReferenceTrees:
@@ -42,8 +43,8 @@ class ReferenceTrees:
         self._copies = {i: self._index.count(i) for i in self._searches}
         self._counted = (0, 0)
 
-    def run(self, budget: int, *, first: bool) -> tuple[list[Any], int, int]:
-        """The trees after one more search, and the evaluations and collisions it took in all trees together."""
+    def run(self, budget: int, *, first: bool) -> tuple[list[Any], int, int, int]:
+        """The trees after one more search, and the evaluations, collisions and simulations of all trees together."""
         trees = {}
         for i, search in self._searches.items():
             search.config = self._case.config.replace(num_simulations=budget)
@@ -55,16 +56,25 @@ class ReferenceTrees:
         )
         evaluations, collisions = (new - old for new, old in zip(counted, self._counted, strict=True))
         self._counted = counted
-        return [trees[i] for i in self._index], evaluations, collisions
+        simulations = sum(search.num_started * self._copies[i] for i, search in self._searches.items())
+        return [trees[i] for i in self._index], evaluations, collisions, simulations
 
     def gumbel_answer(self, tree: int) -> tuple[int, list[float]]:
         """The action to play and the policy to learn."""
         search = self._searches[self._index[tree]]
         assert search.root is not None and search.gumbel is not None
-        policy = [0.0] * self._case.game.num_actions
-        for action, share in zip(search.root.actions, search.gumbel.policy(search.root).tolist(), strict=True):
+        policy, playable = [0.0] * self._case.game.num_actions, playable_edges(search.root)
+        shares = playable.astype(float) if search.root.is_proven else search.gumbel.policy(search.root)
+        for action, share in zip(search.root.actions, shares.tolist(), strict=True):
             policy[action] = share
-        return search.root.actions[search.gumbel.best_edge(search.root)], policy
+        return search.root.actions[search.gumbel.best_edge(search.root, playable)], policy
+
+    def proven(self, tree: int) -> tuple[float | None, int, list[int]]:
+        """The root's proven value and distance, and the playable actions."""
+        root = self._searches[self._index[tree]].root
+        assert root is not None
+        actions = [action for action, is_playable in zip(root.actions, playable_edges(root), strict=True) if is_playable]
+        return root.value if root.is_proven else None, root.distance, actions
 
     def advance(self, choice: int) -> list[list[int]] | None:
         """Play a move in every tree, and then what chance does; None if somewhere everything ends the game.
@@ -127,7 +137,7 @@ def check(case: Case) -> None:
         )
     roots = [case.positions[tree % len(case.positions)] for tree in range(case.num_trees)]
     for turn, budget in enumerate(case.budgets):
-        trees, evaluations, collisions = reference.run(budget, first=turn == 0)
+        trees, evaluations, collisions, simulations = reference.run(budget, first=turn == 0)
         for search, _ in searches:
             results = search.run(roots if turn == 0 else None, num_simulations=budget)
             for tree, want in enumerate(trees):
@@ -135,13 +145,19 @@ def check(case: Case) -> None:
                 if search.config.root == "gumbel":
                     answer = (results[tree].best_action, results[tree].policy.tolist())
                     assert answer == reference.gumbel_answer(tree), f"tree {tree}, search {turn} of\n{case!r}"
+                if (proven := results[tree].proven) is not None:
+                    found = proven.value, proven.distance, np.flatnonzero(proven.playable).tolist()
+                    assert found == reference.proven(tree), f"tree {tree}, search {turn} of\n{case!r}"
+                    assert proven.playable[results[tree].best_action]
             stats = search.stats
             assert stats is not None
             assert stats.evaluations == evaluations, f"evaluations, search {turn} of {case!r}"
             if search.cache is None:
                 assert stats.nn_positions == evaluations, f"nn_positions, search {turn} of {case!r}"
             assert stats.collisions == collisions, f"collisions, search {turn} of {case!r}"
-            assert stats.simulations == budget * case.num_trees
+            assert stats.simulations == simulations
+            if not search.config.prove:
+                assert simulations == budget * case.num_trees
         if turn < len(case.choices):
             rounds = reference.advance(case.choices[turn])
             if rounds is None:

@@ -288,7 +288,9 @@ class Scheduler:
         """What ended the search of a tree that has nothing left to do."""
         totals = pool.forest.totals(np.array([tree], np.int32))
         budget = pool.jobs[tree].config.num_simulations
-        return "memory" if totals["full_trees"] and totals["simulations"] != budget else "budget"
+        if totals["simulations"] == budget:
+            return "budget"
+        return "memory" if totals["full_trees"] else "proven" if totals["proven_trees"] else "budget"
 
     # --- Beginning --------------------------------------------------------------------------------------------
 

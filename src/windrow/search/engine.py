@@ -27,6 +27,7 @@ from windrow.config import SearchConfig
 from windrow.engines import EngineOptions
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
+from windrow.search.proofs import Proofs
 from windrow.search.stats import SearchStats
 
 
@@ -50,6 +51,7 @@ class Roots(NamedTuple):
     lines: list[list[int]]  # the most visited line of play of each
     improved_policies: npt.NDArray[np.float32] | None  # [B, A], of Gumbel roots
     chosen_actions: npt.NDArray[Any] | None  # [B], of Gumbel roots
+    proofs: Proofs | None = None  # with `prove`
 
 
 class Engine(ABC):

@@ -15,6 +15,7 @@ from windrow.games.core_game import CoreGame, State
 from windrow.memory import spare_memory
 from windrow.search.engine import Roots
 from windrow.search.growth import Schedule
+from windrow.search.proofs import Proofs
 
 _SHARE_OF_SPARE_MEMORY = 0.75
 _RANGE = "in [-1, 1]"
@@ -45,6 +46,7 @@ def make_forest(
             virtual_loss=config.virtual_loss,
             first_play_parent=parent,
             first_play_value=config.first_play_reduction if parent else float(config.first_play),
+            proves=config.prove,
             share_collisions=config.on_collision == "share",
             leaves_per_tree=schedule.leaves_per_tree,
             max_depth=config.max_depth or 0,
@@ -68,7 +70,14 @@ def roots_of(forest: _core.Forest, trees: npt.NDArray[np.int32], game: CoreGame,
     """The results at the roots of `trees` in a forest."""
     improved, chosen = forest.gumbel_roots(trees) if config.root == "gumbel" else (None, None)
     by_player = forest.player_values(trees) if game.num_values > 1 else None
-    return Roots(*forest.roots(trees), by_player, forest.lines(trees), improved, chosen)
+    proofs = read_proofs(forest, trees) if config.prove else None
+    return Roots(*forest.roots(trees), by_player, forest.lines(trees), improved, chosen, proofs)
+
+
+def read_proofs(forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Proofs:
+    """What is proven at the roots of `trees`."""
+    *others, playable = forest.proofs(trees)
+    return Proofs(*others, playable.astype(bool))
 
 
 def memory_for_trees(config: SearchConfig) -> int:

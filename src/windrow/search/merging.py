@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.search.engine import Roots
+from windrow.search.proofs import merge as proofs_of_copies
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -18,7 +19,8 @@ def merge_copies(roots: Roots, copies: int) -> Roots:
     if copies == 1:
         return roots
     merged = merge_roots(roots.visits, roots.priors, roots.qs, roots.values, roots.player_values, copies)
-    return Roots(*merged, merge_lines(roots.lines, roots.visits, copies), None, None)
+    proofs = None if roots.proofs is None else proofs_of_copies(roots.proofs, copies)
+    return Roots(*merged, merge_lines(roots.lines, roots.visits, copies), None, None, proofs)
 
 
 def merge_roots(

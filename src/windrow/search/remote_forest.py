@@ -222,9 +222,10 @@ class RemoteForest:
         joined: dict[str, Any] = {
             name: None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
             for name in Roots._fields
-            if name != "lines"
+            if name not in ("lines", "proofs")
         }
-        return Roots(**joined, lines=lines)
+        proofs = [part.proofs for part in parts if part.proofs is not None]
+        return Roots(**joined, lines=lines, proofs=join(proofs) if proofs else None)
 
     def node(self, tree: int, moves: list[int]) -> Any:
         """The node that `moves` lead to from the root of a tree; None if it was never reached."""

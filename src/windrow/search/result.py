@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from windrow.errors import ConfigError
 from windrow.numerics import Purpose, Stream
+from windrow.search.proofs import Proven
 from windrow.search.stats import SearchStats
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -25,7 +26,7 @@ class SearchResult:
     visits: [A] simulations through each action.
     prior: [A] the evaluator's policy, including the root's noise; uniform if the root was not evaluated.
     q: [A] mean value of each action for the player to move; 0 for an action that was never tried.
-    value: mean value of the position for the player to move.
+    value: mean value of the position for the player to move, or its proven value.
     game: the game; for a game of your own, your object.
     state: the position that was searched.
     temperature: temperature of `policy`, from the config.
@@ -35,6 +36,7 @@ class SearchResult:
         move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
     chosen_action: with a Gumbel root, the action that survived sequential halving; None with a PUCT root.
+    proven: with `SearchConfig(prove=True)`, what is exact; else None.
     stats: counts and times of the whole run, over all its trees.
     """
 
@@ -49,6 +51,7 @@ class SearchResult:
     temperature: float
     improved_policy: FloatArray | None
     chosen_action: int | None
+    proven: Proven | None
     random_key: tuple[int, int, int]
     """(seed, tree, move): the key of the random numbers of `sample_action`."""
     stats: SearchStats
@@ -65,11 +68,12 @@ class SearchResult:
     def best_action(self) -> int:
         """The most visited action, ties to the lowest; without simulations, the action with the highest prior.
 
-        With a Gumbel root, it is the action that survived sequential halving.
+        With a Gumbel root, it is the action that survived sequential halving. No action that a proven one beats is
+        chosen, and of a proven position the action that wins soonest or holds out longest.
         """
         if self.chosen_action is not None:
             return self.chosen_action
-        return int(np.argmax(self.visits if self.visits.any() else self.prior))
+        return int(np.argmax(self._weights()))
 
     @property
     def policy(self) -> FloatArray:
@@ -89,10 +93,20 @@ class SearchResult:
             policy = np.zeros_like(self.prior)
             policy[self.best_action] = 1
             return policy
-        weights = (self.visits if self.visits.any() else self.prior).astype(np.float64)
+        weights = self._weights().astype(np.float64)
         # Scaled first, so that a small temperature cannot overflow.
         weights = (weights / weights.max()) ** (1.0 / temperature)
         return (weights / weights.sum()).astype(np.float32)
+
+    def _weights(self) -> npt.NDArray[Any]:
+        """[A] What the choice of an action goes by: visits, or priors without simulations, of playable actions."""
+        if self.proven is None:
+            return self.visits if self.visits.any() else self.prior
+        playable = self.proven.playable
+        for weights in (self.visits, self.prior):
+            if weights[playable].any():
+                return weights * playable
+        return playable.astype(np.float32)
 
     def sample_action(self) -> int:
         """Draw an action from `policy`. The same seed, tree and move always give the same action.
@@ -113,16 +127,19 @@ class SearchResult:
         name = _namer(self.game)
         order = sorted(legal, key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
         total = max(int(self.visits.sum()), 1)
-        lines = ["move   visits   share       Q   prior"]
+        proofs = ["" if self.proven is None else self.proven.describe(action) for action in order[:max_rows]]
+        lines = ["move   visits   share       Q   prior" + ("   proven" if any(proofs) else "")]
         lines += [
             f"{name(action):>4} {int(self.visits[action]):>8} {self.visits[action] / total:>7.1%} "
-            f"{self.q[action]:>+7.3f} {self.prior[action]:>7.3f}"
-            for action in order[:max_rows]
+            f"{self.q[action]:>+7.3f} {self.prior[action]:>7.3f}" + (f"   {proof}" if proof else "")
+            for action, proof in zip(order, proofs, strict=False)
         ]
         if len(order) > max_rows:
             lines.append(f"{len(order) - max_rows} more not shown")
         line = " ".join(name(action) for action in self.principal_variation)
-        lines.append(f"value {self.value:+.3f} for the player to move; best line {line or '-'}")
+        proof = "" if self.proven is None else self.proven.describe()
+        value = f"{self.value:+.3f}" + (f" (proven: {proof})" if proof else "")
+        lines.append(f"value {value} for the player to move; best line {line or '-'}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -267,6 +267,8 @@ class Search:
                 stopped_by = "budget"  # the limit came too late to change anything
             elif stopped_by == "budget" and stats.full_trees:
                 stopped_by = "memory"
+            elif stopped_by == "budget" and stats.proven_trees:
+                stopped_by = "proven"
             return self._results(stats, stopped_by, start, grow_s)
         except (_core.BadEvaluation, _core.GameFault) as error:
             raise_in_words(error, self.game, self._roots.per_tree())
@@ -300,6 +302,7 @@ class Search:
                 temperature=self.config.temperature,
                 improved_policy=None if roots.improved_policies is None else roots.improved_policies[root],
                 chosen_action=None if roots.chosen_actions is None else int(roots.chosen_actions[root]),
+                proven=None if roots.proofs is None else roots.proofs.at(root),
                 random_key=(self.config.seed, *self._roots.result_key(root)),
                 stats=stats,
             )

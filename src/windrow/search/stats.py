@@ -11,7 +11,7 @@ from windrow.inference.ray_stats import LinkStats
 if TYPE_CHECKING:
     from windrow.search.growth import Schedule
 
-StoppedBy: TypeAlias = Literal["budget", "time", "memory", "stop", "running"]
+StoppedBy: TypeAlias = Literal["budget", "time", "memory", "proven", "stop", "running"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,8 @@ class SearchStats:
     """Why this engine was chosen."""
     stopped_by: StoppedBy
     """What ended the search: "budget" (all simulations done), "time", "memory" (at least one tree used up its share),
-    "stop" (`Search.stop`), or "running" for a partial result."""
+    "proven" (at least one root was proven before its budget was spent), "stop" (`Search.stop`), or "running" for a
+    partial result."""
     num_trees: int
     """Number of trees that were grown."""
     leaves_per_tree: int
@@ -80,6 +81,10 @@ class SearchStats:
     """Bytes that those nodes use."""
     full_trees: int
     """Number of trees that used up their share of the memory."""
+    proven_nodes: int
+    """Positions whose value was proven in this run, besides finished games. 0 without `prove`."""
+    proven_trees: int
+    """Number of trees whose root is proven."""
 
     select_s: float
     """Seconds spent on walking down trees. In the multiprocess engine the workers' times are summed, here and below."""
@@ -152,7 +157,8 @@ def make_stats(
     Args:
         engine: the engine's name.
         totals: counts of this search over all trees, 0 for a count that is not kept: `simulations`, `evaluations`,
-            `cache_hits`, `collisions`, `terminal_hits`, `max_depth`, `depth_sum`, `nodes`, `bytes`, `full_trees`.
+            `cache_hits`, `collisions`, `terminal_hits`, `max_depth`, `depth_sum`, `nodes`, `bytes`, `full_trees`; with
+            `prove`, also `proven_nodes` and `proven_trees`.
         schedule: the schedule by which the trees are grown.
         spent: seconds of selecting, encoding, completing and evaluating, then the number of evaluator calls and rows.
         num_trees: the number of trees.
@@ -178,6 +184,8 @@ def make_stats(
         num_threads=schedule.num_threads,
         mean_depth=totals["depth_sum"] / max(totals["simulations"], 1),
         cache_bytes=cache_bytes,
+        proven_nodes=totals.get("proven_nodes", 0),
+        proven_trees=totals.get("proven_trees", 0),
         select_s=select_s,
         encode_s=encode_s,
         evaluate_s=evaluate_s,

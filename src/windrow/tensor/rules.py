@@ -53,6 +53,7 @@ CAPABILITIES = Capabilities(
     cache="none",
     has_copies=False,
     has_time_limit=False,
+    proves=False,
     has_stages=False,
     streams=False,
     evaluator="device",

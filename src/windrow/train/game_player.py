@@ -52,6 +52,7 @@ class _Slot:
     is_recorded: list[bool] = field(default_factory=list[bool])
     policies: list[npt.NDArray[np.float16]] = field(default_factory=list[Any])
     root_values: list[float] = field(default_factory=list[float])
+    is_proven: list[bool] = field(default_factory=list[bool])
 
 
 class GamePlayer:
@@ -174,7 +175,7 @@ class GamePlayer:
         stats.evaluations += totals["evaluations"]
         keys, plies = self._keys(slots)
         warm = np.where(plies < self.config.temperature_plies, self.search.temperature, self.config.late_temperature)
-        policies, values, actions = forest.choose_moves(trees, warm, keys, plies)
+        policies, values, actions, is_proven = forest.choose_moves(trees, warm, keys, plies)
         forest.advance_many(trees, actions.astype(np.int64))
         for slot, action in zip(slots, actions.tolist(), strict=True):
             slot.actions.append(action)
@@ -184,6 +185,7 @@ class GamePlayer:
         for row, slot in enumerate(slots):
             slot.is_recorded.append(slot.is_full)
             slot.root_values.append(value := float(values[row]))
+            slot.is_proven.append(bool(is_proven[row]))
             if slot.is_full:
                 slot.policies.append(half[row])
             slot.ply += 1
@@ -244,6 +246,7 @@ class GamePlayer:
             is_recorded=np.array(slot.is_recorded, bool),
             policy=policy,
             root_value=np.array(slot.root_values, np.float16),
+            is_proven=np.array(slot.is_proven, bool),
             returns=np.array(returns, np.float32),
             versions=(slot.first_version, self.version),
             resigned_by=resigned_by,

@@ -32,7 +32,7 @@ _MAGIC = b"windrow\x01"
 _FRAME = struct.Struct("<III")
 # Format, number, moves, recorded moves, actions, bytes of `initial`, players, first and last version, who resigned.
 _HEADER = struct.Struct("<HQIIIIHQQh")
-_FORMAT = 3
+_FORMAT = 4
 _NUM_OUTCOMES = struct.Struct("<I")
 
 
@@ -46,6 +46,7 @@ class GameRecord:
     is_recorded: [T] which moves were searched fully; only those are trained on.
     policy: [R, A] target policies of those moves, in order.
     root_value: [T] the search's value of the position, for the player to move.
+    is_proven: [T] whether that value is proven.
     returns: [players] the result.
     versions: versions of the weights at the first and at the last move.
     resigned_by: the player who resigned, or `NOBODY`.
@@ -64,16 +65,19 @@ class GameRecord:
     resigned_by: int = NOBODY
     outcomes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     outcome_plies: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    is_proven: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def __post_init__(self) -> None:
         num_moves = len(self.actions)
+        if not len(self.is_proven):
+            object.__setattr__(self, "is_proven", np.zeros(num_moves, bool))
         plies = self.outcome_plies
         if len(plies) != len(self.outcomes) or (np.diff(plies.astype(np.int64)) < 0).any() or (plies > num_moves).any():
             raise ValueError(f"{len(self.outcomes)} outcomes of chance do not lie within a game of {num_moves} moves")
-        if not len(self.is_recorded) == len(self.root_value) == num_moves:
+        lengths = len(self.is_recorded), len(self.root_value), len(self.is_proven)
+        if any(length != num_moves for length in lengths):
             raise ValueError(
-                f"a game of {num_moves} moves has as many is_recorded and root_value, not {len(self.is_recorded)} and "
-                f"{len(self.root_value)}"
+                f"a game of {num_moves} moves has as many is_recorded, root_value and is_proven, not {lengths}"
             )
         if self.policy.ndim != 2 or len(self.policy) != np.count_nonzero(self.is_recorded):
             raise ValueError(
@@ -117,6 +121,7 @@ class GameRecord:
         arrays = [
             self.actions.astype("<u2", copy=False),
             np.packbits(self.is_recorded),
+            np.packbits(self.is_proven),
             self.policy.astype("<f2", copy=False),
             self.root_value.astype("<f2", copy=False),
             self.returns.astype("<f4", copy=False),
@@ -142,19 +147,21 @@ class GameRecord:
         (num_outcomes,) = _NUM_OUTCOMES.unpack_from(data, _HEADER.size)
         start = least
         sizes = [4 * num_outcomes, 8 * num_outcomes]
-        sizes += [start_bytes, 2 * moves, (moves + 7) // 8, 2 * recorded * actions, 2 * moves, 4 * players]
+        num_bits = (moves + 7) // 8
+        sizes += [start_bytes, 2 * moves, num_bits, num_bits, 2 * recorded * actions, 2 * moves, 4 * players]
         if len(data) != start + sum(sizes):
             raise ValueError(f"this game has {start + sum(sizes)} bytes, not {len(data)}")
         parts = list[bytes]()
         for size in sizes:
             parts.append(data[start : start + size])
             start += size
-        outcome_plies, outcomes, initial, played, bits, policy, root_value, returns = parts
+        outcome_plies, outcomes, initial, played, recorded_bits, proven_bits, policy, root_value, returns = parts
         return cls(
             number=number,
             actions=np.frombuffer(played, "<u2").astype(np.uint16),
             initial=initial,
-            is_recorded=np.unpackbits(np.frombuffer(bits, np.uint8), count=moves).astype(np.bool_),
+            is_recorded=np.unpackbits(np.frombuffer(recorded_bits, np.uint8), count=moves).astype(np.bool_),
+            is_proven=np.unpackbits(np.frombuffer(proven_bits, np.uint8), count=moves).astype(np.bool_),
             policy=np.frombuffer(policy, "<f2").astype(np.float16).reshape(recorded, actions),
             root_value=np.frombuffer(root_value, "<f2").astype(np.float16),
             returns=np.frombuffer(returns, "<f4").astype(np.float32),

@@ -55,7 +55,8 @@ class Replay:
     Args:
         game: the game.
         max_positions: maximum number of recorded moves kept; the oldest are dropped first.
-        value_mix: mixture of the value target: 0 is the game's result, 1 is the search's own value.
+        value_mix: mixture of the value target: 0 is the game's result, 1 is the search's own value. The target of a
+            position that the search has proven is its proven value.
         use_symmetries: show each position in a random one of its symmetric images.
         is_per_player: give values [B, players]; see `windrow.nets.ResNet`. None: only if the game has such values.
     """
@@ -169,7 +170,7 @@ class Replay:
         seats = (movers[:, None] + np.arange(self._value.shape[1])) % num_players
         value = record.returns[seats]  # the player to move first
         searched = record.root_value[record.is_recorded].astype(np.float32)
-        mix = np.float32(self.value_mix)
+        mix = np.where(record.is_proven[record.is_recorded], np.float32(1), np.float32(self.value_mix))
         value[:, 0] = (1 - mix) * value[:, 0] + mix * searched
         if self._is_per_player and num_players == 2 and game.num_values == 1:
             value[:, 1] = -value[:, 0]  # with more players nobody knows what the search thought of the others
