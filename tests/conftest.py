@@ -70,11 +70,12 @@ def own_registry_of_engines(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def own_modules(request: pytest.FixtureRequest) -> Iterator[None]:
     """Forget after a test the modules that it imported from its own folder: the next one may call a file the same."""
+    if "tmp_path" not in request.fixturenames:
+        yield
+        return
+    folder: Path = request.getfixturevalue("tmp_path")
     before, path = set(sys.modules), list(sys.path)
     yield
-    if "tmp_path" not in request.fixturenames:
-        return
-    folder = request.getfixturevalue("tmp_path")
     for name in sys.modules.keys() - before:
         if folder in Path(getattr(sys.modules[name], "__file__", None) or "").parents:
             del sys.modules[name]

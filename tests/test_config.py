@@ -251,7 +251,7 @@ def test_the_sequential_engine_has_one_leaf():
         {"first_play": "parent", "first_play_reduction": 0.25},
         {"first_play": -1},
         {"seed": 2**64 - 1},
-        {"leaves_per_tree": 32768},
+        {"leaves_per_tree": 32767},
         {"temperature": 0},
     ],
     ids=repr,

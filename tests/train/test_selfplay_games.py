@@ -284,23 +284,25 @@ def test_all_moves_in_the_order_in_which_they_came():
 def test_a_record_is_laid_out_as_it_says():
     """By hand: two moves of a game with three actions, the second recorded, after one move that was not played.
 
-    Header: format 3, number 5, 2 moves, 1 recorded, 3 actions, 8 bytes for the start, 2 players, versions 7 and 8,
+    Header: format 4, number 5, 2 moves, 1 recorded, 3 actions, 8 bytes for the start, 2 players, versions 7 and 8,
     nobody resigned. Then one outcome of chance (u32: after 1 move, i64: 6), the start (i64: 4), the moves (u16), the
-    bits of what is recorded (01 from the left: 64), the policy (f16: 0, .5, .5), the values (f16: 1, -1) and the
+    bits of what is recorded (01 from the left: 64) and of what is proven (10: 128), the policy (f16: 0, .5, .5), the
+    values (f16: 1, -1) and the
     returns (f32: 1, -1); all little-endian.
     """
-    header = struct.pack("<HQIIIIHQQh", 3, 5, 2, 1, 3, 8, 2, 7, 8, -1)
+    header = struct.pack("<HQIIIIHQQh", 4, 5, 2, 1, 3, 8, 2, 7, 8, -1)
     body = struct.pack("<IIq", 1, 1, 6) + struct.pack("<q", 4)
-    body += struct.pack("<HH", 2, 1) + bytes([64]) + struct.pack("<eee", 0, 0.5, 0.5)
+    body += struct.pack("<HH", 2, 1) + bytes([64, 128]) + struct.pack("<eee", 0, 0.5, 0.5)
     body += struct.pack("<ee", 1, -1) + struct.pack("<ff", 1, -1)
     record = GameRecord.from_bytes(header + body)
     assert (record.number, record.initial, record.versions, record.resigned_by) == (5, struct.pack("<q", 4), (7, 8), -1)
     assert record.actions.tolist() == [2, 1] and record.is_recorded.tolist() == [False, True]
+    assert record.is_proven.tolist() == [True, False]
     assert record.policy.tolist() == [[0, 0.5, 0.5]] and record.root_value.tolist() == [1, -1]
     assert record.returns.tolist() == [1, -1]
     assert record.outcomes.tolist() == [6] and record.outcome_plies.tolist() == [1]
     assert record.to_bytes() == header + body
-    for kind, writer in ((2, "a windrow before 0.2"), (4, "a newer windrow")):
+    for kind, writer in ((3, "a windrow before 0.2"), (5, "a newer windrow")):
         with pytest.raises(ValueError, match=f"format {kind}, which only {writer} can read"):
             GameRecord.from_bytes(struct.pack("<H", kind) + (header + body)[2:])
     for length in range(len(header + body)):

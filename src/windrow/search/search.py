@@ -163,9 +163,10 @@ class Search:
         """The node that the moves of `path` lead to from a root; None if no simulation has reached it.
 
         A node has `kind` ("new", "waiting", "expanded", "over" or "chance"), `to_play`, `visits`, `value` (the
-        evaluator's, for the player to move), `value_sum` and `in_flight`. Arrays over its moves are `actions`,
-        `priors`, `edge_visits`, `edge_value_sums` and `edges_in_flight`. `node` may also be called between two results
-        of a `stream`.
+        evaluator's or the proven one, for the player to move), `value_sum` and `in_flight`. Arrays over its moves are
+        `actions`, `priors`, `edge_visits`, `edge_value_sums`, `edges_in_flight` and `edges_proven`. With
+        `SearchConfig(prove=True)`, `is_proven` says whether `value` is exact, and `distance` how many moves it then is
+        to the end of the game. `node` may also be called between two results of a `stream`.
         """
         return self.engine.node(tree, path) if self.is_planted else None
 

@@ -202,6 +202,9 @@ class TensorEngine(Engine):
             edge_visits=pools.visits[tree, slot].cpu().numpy()[actions],
             edge_value_sums=pools.value_sum[tree, slot].cpu().numpy()[actions],
             edges_in_flight=np.zeros(len(actions), np.int32),
+            is_proven=False,
+            distance=0,
+            edges_proven=np.zeros(len(actions), np.uint8),
         )
 
     def num_in_flight(self, tree: int) -> int:
