@@ -337,7 +337,8 @@ void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
       Climber& climber = climbers[i];
       Tree& tree = *climber.tree;
       if constexpr (kProofs == Proofs::kNone) {
-        climber.at = kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
+        climber.at =
+            kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
       } else {
         climber.at = kVectors ? tree.climb_with_vectors_and_prove(climber.at, climber.leaf)
                               : tree.climb_and_prove(climber.at, climber.value);

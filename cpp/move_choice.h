@@ -1,7 +1,7 @@
 // move_choice.h: the policy that self-play learns and the action that it plays after a search.
 //
-// A PUCT root teaches its visits, and its action is drawn from them, without moves that a proven one beats; a Gumbel root teaches its improved policy and
-// plays its own choice.
+// A PUCT root teaches its visits, and its action is drawn from them, without moves that a proven one beats; a Gumbel
+// root teaches its improved policy and plays its own choice.
 #pragma once
 
 #include <cstdint>

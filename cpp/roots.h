@@ -30,16 +30,16 @@ RootStatistics root_statistics(const Forest& forest, std::span<const int32_t> tr
 
 // What is proven at the roots, values for the player to move. NaN where a value is open, or the action is illegal.
 struct RootProofs {
-  std::vector<float> values;            // [trees]
-  std::vector<int32_t> distances;       // [trees], moves to the end of the game; 0 where it is open
-  std::vector<float> action_values;     // [trees, A]
+  std::vector<float> values;              // [trees]
+  std::vector<int32_t> distances;         // [trees], moves to the end of the game; 0 where it is open
+  std::vector<float> action_values;       // [trees, A]
   std::vector<int32_t> action_distances;  // [trees, A], the move itself counted
-  std::vector<uint8_t> playable;        // [trees, A], which actions may be played (tree.h)
+  std::vector<uint8_t> playable;          // [trees, A], which actions may be played (tree.h)
 };
 RootProofs root_proofs(const Forest& forest, std::span<const int32_t> trees);
 
-// Mean values by player, or the proven ones, [trees, num_values]; zeros where the root has not been evaluated. For games with one value per
-// player, else std::logic_error.
+// Mean values by player, or the proven ones, [trees, num_values]; zeros where the root has not been evaluated. For
+// games with one value per player, else std::logic_error.
 std::vector<float> root_player_values(const Forest& forest, std::span<const int32_t> trees);
 
 // The most visited line of each tree. At a Gumbel root it begins with the action that the root would play.

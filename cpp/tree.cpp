@@ -335,7 +335,8 @@ void Tree::clear_edges(Node& opened) {
   std::fill_n(layout_.children(opened), num_slots, kNone);
   std::fill_n(layout_.in_flight(opened), num_slots, uint16_t{0});
   // What is not there is not open.
-  if (proves_) std::fill(layout_.in_flight(opened) + opened.num_edges, layout_.in_flight(opened) + num_slots, kProvenEdge);
+  if (proves_)
+    std::fill(layout_.in_flight(opened) + opened.num_edges, layout_.in_flight(opened) + num_slots, kProvenEdge);
 }
 
 // Turns the values of an evaluation, which begin with the player to move (null: they are in the block already), into
@@ -455,7 +456,8 @@ void Tree::note_proof(Ref at) {
   if ((marks & kProvenEdge) != 0) return;
   marks |= kProvenEdge;
   const float value = proven_value(child, std::max<int32_t>(parent.to_play, 0));
-  layout_.value_sums(parent)[child.parent_edge] = static_cast<double>(layout_.visits(parent)[child.parent_edge]) * value;
+  layout_.value_sums(parent)[child.parent_edge] =
+      static_cast<double>(layout_.visits(parent)[child.parent_edge]) * value;
   if (parent.is_proven) return;
   if (parent.kind == NodeKind::kOfChance) {
     prove_chance(parent);
@@ -563,8 +565,9 @@ std::vector<uint8_t> Tree::playable_edges(const Node& n) const {
   }
   for (size_t edge = 0; edge < marks.size(); ++edge) {
     const int32_t count = visits(n)[edge];
-    const bool is_good = is_marked(edge) ? proven_value(child_of(edge), n.to_play) == best && (best > -1.0f || !has_open)
-                                         : count == 0 || value_sums(n)[edge] / count >= static_cast<double>(best);
+    const bool is_good = is_marked(edge)
+                             ? proven_value(child_of(edge), n.to_play) == best && (best > -1.0f || !has_open)
+                             : count == 0 || value_sums(n)[edge] / count >= static_cast<double>(best);
     playable[edge] = is_good ? 1 : 0;
   }
   return playable;

@@ -48,7 +48,7 @@ struct TreeCounters {
   int64_t cache_hits = 0;  // evaluations that the cache knew
   int64_t terminal_hits = 0;
   int64_t proven_nodes = 0;  // decisions and chance nodes whose value became exact
-  int64_t depth_sum = 0;  // over selected simulations
+  int64_t depth_sum = 0;     // over selected simulations
   int32_t max_depth = 0;
 };
 
@@ -150,8 +150,8 @@ class Tree {
             ? rules.first_play_value
             : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
     const float sqrt_visits = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    return follow(at, best_edge<kRule, kProofs>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss,
-                                                first_play));
+    return follow(
+        at, best_edge<kRule, kProofs>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss, first_play));
   }
 
   // The same from a root whose search was begun by `begin_gumbel`.
@@ -287,8 +287,8 @@ class Tree {
   std::span<const uint16_t> edges_in_flight(const Node& n) const { return {layout_.in_flight(n), n.num_edges}; }
 
   bool proves() const { return proves_; }
-  // Of an expanded node, [edges]: which moves may be played, those that no proven move beats. Of a proven node it is the
-  // one that wins soonest, or holds out longest.
+  // Of an expanded node, [edges]: which moves may be played, those that no proven move beats. Of a proven node it is
+  // the one that wins soonest, or holds out longest.
   std::vector<uint8_t> playable_edges(const Node& n) const;
   // A proven node's value for a player.
   float proven_value(const Node& n, int32_t player) const {

@@ -101,8 +101,8 @@ void bind_forest(nb::module_& m) {
       .def(
           "__init__",
           [](BoundForest* self, const NativeGame& game, int32_t num_trees, float c_puct, const std::string& in_flight,
-             float virtual_loss, bool first_play_parent, float first_play_value, bool proves,
-             bool share_collisions, int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
+             float virtual_loss, bool first_play_parent, float first_play_value, bool proves, bool share_collisions,
+             int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
              int32_t gumbel_considered, float gumbel_scale, float gumbel_visit_offset, float gumbel_value_scale,
              uint64_t seed, int32_t num_threads, int32_t spin_us, size_t max_memory, nb::object cache) {
             const ForestOptions options{
@@ -129,12 +129,13 @@ void bind_forest(nb::module_& m) {
             new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
           "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
-          "first_play_value"_a, "proves"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a,
-          "dirichlet_fraction"_a, "gumbel_considered"_a, "gumbel_scale"_a, "gumbel_visit_offset"_a,
+          "first_play_value"_a, "proves"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a,
+          "dirichlet_alpha"_a, "dirichlet_fraction"_a, "gumbel_considered"_a, "gumbel_scale"_a, "gumbel_visit_offset"_a,
           "gumbel_value_scale"_a, "seed"_a, "num_threads"_a, "spin_us"_a, "max_memory"_a, "cache"_a.none(),
           nb::sig(
               "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
-              "float, first_play_parent: bool, first_play_value: float, proves: bool, share_collisions: bool, leaves_per_tree: "
+              "float, first_play_parent: bool, first_play_value: float, proves: bool, share_collisions: bool, "
+              "leaves_per_tree: "
               "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, "
               "gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: "
               "int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None"))

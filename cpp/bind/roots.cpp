@@ -181,11 +181,10 @@ nb::tuple proofs(BoundForest& bound, const Column<int32_t>& trees) {
   const Holding holding(bound);
   RootProofs found = root_proofs(bound.forest, span_of(trees));
   const int32_t width = bound.forest.game().num_actions;
-  return nb::make_tuple(to_array(std::move(found.values), trees.shape(0)),
-                        to_array(std::move(found.distances), trees.shape(0)),
-                        to_rows(std::move(found.action_values), trees, width),
-                        to_rows(std::move(found.action_distances), trees, width),
-                        to_rows(std::move(found.playable), trees, width));
+  return nb::make_tuple(
+      to_array(std::move(found.values), trees.shape(0)), to_array(std::move(found.distances), trees.shape(0)),
+      to_rows(std::move(found.action_values), trees, width), to_rows(std::move(found.action_distances), trees, width),
+      to_rows(std::move(found.playable), trees, width));
 }
 
 nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
@@ -240,8 +239,9 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def_ro("in_flight", &NodeView::in_flight, "I(s).")
       .def_ro("is_proven", &NodeView::is_proven, "Whether `value` is exact, in a search that proves.")
       .def_ro("distance", &NodeView::distance, "Of a proven node, moves to the end of the game; else 0.")
-      .def_ro("value", &NodeView::value,
-              "The evaluation or proven value, for the player to move; for player 0 if the game is over or chance moves.")
+      .def_ro(
+          "value", &NodeView::value,
+          "The evaluation or proven value, for the player to move; for player 0 if the game is over or chance moves.")
       .def_ro("value_sum", &NodeView::value_sum,
               "The evaluation and all that came through, for the player to move; for player 0 where chance is.")
       .def_ro("player_value_sums", &NodeView::player_value_sums, "The same by player, if there is a value per player.")
@@ -253,7 +253,8 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
       .def_ro("edge_value_sums", &NodeView::edge_value_sums, nb::rv_policy::automatic,
               "W(s,a), for the player to move at this node.")
       .def_ro("edges_in_flight", &NodeView::edges_in_flight, nb::rv_policy::automatic)
-      .def_ro("edges_proven", &NodeView::edges_proven, nb::rv_policy::automatic, "1 where the child is proven, else 0.");
+      .def_ro("edges_proven", &NodeView::edges_proven, nb::rv_policy::automatic,
+              "1 where the child is proven, else 0.");
 
   forest.def("reset_many", &reset_many, "trees"_a, "states"_a, "Plants trees anew at `states` [trees, state_bytes].")
       .def("uproot_many", &uproot_many, "trees"_a, "Empties trees: nothing is selected until they are planted again.")

@@ -15,6 +15,7 @@ inline constexpr Rules kPlainRules{.c_puct = 1.5f,
 
 inline ForestOptions plain_options() {
   return {.rules = kPlainRules,
+          .proves = false,
           .share_collisions = true,
           .leaves_per_tree = 1,
           .max_depth = 0,

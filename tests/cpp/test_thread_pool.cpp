@@ -165,16 +165,20 @@ void test_forest() {
   games.add("othello", {});
   games.add_chance();
   for (const auto& [name, game] : games.all) {
-    ForestOptions options = plain_options();
-    options.leaves_per_tree = 4;
-    options.dirichlet_fraction = 0.25f;
-    options.max_memory = size_t{1} << 26;
-    scene() = name;
-    const std::vector<TreeRecord> want = search(game, options, 1, 1, 4096);
-    for (const int32_t num_threads : {2, 4}) {
-      for (const int32_t num_out : {1, 3}) {
-        scene() = name + ", " + std::to_string(num_threads) + " threads, " + std::to_string(num_out) + " batches out";
-        check(search(game, options, num_threads, num_out, 64) == want, "threads or batches change the result");
+    for (const bool proves : {false, true}) {
+      ForestOptions options = plain_options();
+      options.proves = proves;
+      options.leaves_per_tree = 4;
+      options.dirichlet_fraction = 0.25f;
+      options.max_memory = size_t{1} << 26;
+      scene() = name;
+      const std::vector<TreeRecord> want = search(game, options, 1, 1, 4096);
+      for (const int32_t num_threads : {2, 4}) {
+        for (const int32_t num_out : {1, 3}) {
+          scene() = name + ", " + std::to_string(num_threads) + " threads, " + std::to_string(num_out) +
+                    " batches out" + (proves ? ", proves" : "");
+          check(search(game, options, num_threads, num_out, 64) == want, "threads or batches change the result");
+        }
       }
     }
   }
