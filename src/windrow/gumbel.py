@@ -72,7 +72,7 @@ class GumbelRoot:
         self._levels = halving_levels(min(config.gumbel_considered, len(actions)), config.num_simulations)
 
     def next_edge(self, node: Any, simulation: int) -> int:
-        """Return the edge that simulation number `simulation` of this search takes; no proven one if another is open."""
+        """Return the edge that simulation number `simulation` takes: no proven one if another is open."""
         level = self._levels[simulation]
         open_edges = set(np.flatnonzero(~node.is_edge_proven).tolist()) or set(range(len(self._noise)))
         at_level = {edge for edge in open_edges if self._visits(node, edge) + node.edges_in_flight[edge] == level}

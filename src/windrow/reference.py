@@ -187,7 +187,8 @@ class ReferenceSearch:
         if config.prove and not node.is_edge_proven.all():
             # A proven value leaves nothing to explore. A lost move is never taken while another is open.
             exact = node.edge_value_sums.astype(np.float32) / np.maximum(visits, 1).astype(np.float32)
-            score = np.where(node.is_edge_proven, np.where(exact > -1, exact, _f(-np.inf)), score)
+            exact[exact <= -1] = -np.inf
+            score[node.is_edge_proven] = exact[node.is_edge_proven]
         return int(np.argmax(score))
 
     def _evaluate(self, leaves: list[Node]) -> None:
@@ -292,13 +293,16 @@ def playable_edges(node: Node) -> Any:
     is_proven = node.is_edge_proven
     if not is_proven.any():
         return ~is_proven
-    values = np.array([node.children[edge].values[node.to_play] if is_proven[edge] else -2 for edge in range(len(is_proven))])
+    edges = range(len(is_proven))
+    values = np.array([node.children[edge].values[node.to_play] if is_proven[edge] else -2 for edge in edges])
     best = values.max()
     if node.is_proven:
-        edges = np.flatnonzero(values == best).tolist()
         sign = -1 if best > 0 else 1
-        chosen = max(edges, key=lambda edge: (sign * node.children[edge].distance, -edge))
+        chosen = max(
+            np.flatnonzero(values == best).tolist(), key=lambda edge: (sign * node.children[edge].distance, -edge)
+        )
         return np.arange(len(is_proven)) == chosen
     is_good = (values == best) & ((best > -1) | is_proven.all())
     q = node.edge_value_sums / np.maximum(node.edge_visits, 1)
-    return np.where(is_proven, is_good, (node.edge_visits == 0) | (q >= best))
+    is_untried: Any = node.edge_visits == 0
+    return (is_proven & is_good) | (~is_proven & (is_untried | (q >= best)))

@@ -73,8 +73,8 @@ class ReferenceTrees:
         """The root's proven value and distance, and the playable actions."""
         root = self._searches[self._index[tree]].root
         assert root is not None
-        actions = [action for action, is_playable in zip(root.actions, playable_edges(root), strict=True) if is_playable]
-        return root.value if root.is_proven else None, root.distance, actions
+        playable = [root.actions[edge] for edge in np.flatnonzero(playable_edges(root))]
+        return root.value if root.is_proven else None, root.distance, playable
 
     def advance(self, choice: int) -> list[list[int]] | None:
         """Play a move in every tree, and then what chance does; None if somewhere everything ends the game.

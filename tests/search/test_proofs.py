@@ -25,8 +25,11 @@ ENGINES = ["sequential", "batched", "vectorized"]
 
 
 class Drawing:
-    """A game drawn as a tree: a tuple is a result, a list ["a", x, y] has player a (b, c) choose between x and y, and
-    ["?", p, x, q, y] is chance with probabilities p and q. A state is the path to a place in the tree."""
+    """A game drawn as a tree. A state is the path to a place in it.
+
+    A tuple is a result. In a list ["a", x, y], player a (b, c) chooses between x and y. ["?", p, x, q, y] is chance
+    with probabilities p and q.
+    """
 
     num_actions = 4
     observation = (1,)
@@ -80,7 +83,8 @@ def constant_values(values: list[float]) -> Any:
     """Equal priors, and the same values everywhere, those of the player to move first."""
 
     def fn(observations: Any) -> tuple[Any, Any]:
-        return np.zeros((len(observations), 4), np.float32), np.tile(np.array(values, np.float32), (len(observations), 1))
+        count = len(observations)
+        return np.zeros((count, 4), np.float32), np.tile(np.array(values, np.float32), (count, 1))
 
     return from_function(fn, batched=True)
 

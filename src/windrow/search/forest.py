@@ -76,8 +76,8 @@ def roots_of(forest: _core.Forest, trees: npt.NDArray[np.int32], game: CoreGame,
 
 def read_proofs(forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Proofs:
     """What is proven at the roots of `trees`."""
-    *others, playable = forest.proofs(trees)
-    return Proofs(*others, playable.astype(bool))
+    values, distances, action_values, action_distances, playable = forest.proofs(trees)
+    return Proofs(values, distances, action_values, action_distances, playable.astype(bool))
 
 
 def memory_for_trees(config: SearchConfig) -> int:

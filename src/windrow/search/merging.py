@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.search.engine import Roots
-from windrow.search.proofs import merge as proofs_of_copies
+from windrow.search.proofs import merge_proofs
 
 IntArray: TypeAlias = npt.NDArray[np.int32]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -19,7 +19,7 @@ def merge_copies(roots: Roots, copies: int) -> Roots:
     if copies == 1:
         return roots
     merged = merge_roots(roots.visits, roots.priors, roots.qs, roots.values, roots.player_values, copies)
-    proofs = None if roots.proofs is None else proofs_of_copies(roots.proofs, copies)
+    proofs = None if roots.proofs is None else merge_proofs(roots.proofs, copies)
     return Roots(*merged, merge_lines(roots.lines, roots.visits, copies), None, None, proofs)
 
 

@@ -61,17 +61,18 @@ class Proven:
         return f"{name} in {distance}"
 
 
-def join(parts: list[Proofs]) -> Proofs:
+def join_proofs(parts: list[Proofs]) -> Proofs:
     """The proofs of several groups of roots, one after the other."""
     columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Proofs(*columns)
 
 
-def merge(proofs: Proofs, copies: int) -> Proofs:
+def merge_proofs(proofs: Proofs, copies: int) -> Proofs:
     """The proofs of roots that have `copies` neighbouring trees each: what any of them proved."""
-    first = Proofs(*(column.reshape(-1, copies, *column.shape[1:])[:, 0].copy() for column in proofs))
+    by_root: list[Any] = [column.reshape(-1, copies, *column.shape[1:]) for column in proofs]
+    first = Proofs(*(column[:, 0].copy() for column in by_root))
     for copy in range(1, copies):
-        other = Proofs(*(column.reshape(-1, copies, *column.shape[1:])[:, copy] for column in proofs))
+        other = Proofs(*(column[:, copy] for column in by_root))
         is_news = np.isnan(first.values) & ~np.isnan(other.values)
         first.values[is_news], first.distances[is_news] = other.values[is_news], other.distances[is_news]
         # A tree whose root is proven knows what to play; of the others every one may rule actions out.

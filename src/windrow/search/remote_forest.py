@@ -34,6 +34,7 @@ from windrow.search.engine import Order, Roots
 from windrow.search.forest import memory_for_trees
 from windrow.search.forest_worker import ForestReport, Task
 from windrow.search.growth import Schedule
+from windrow.search.proofs import join_proofs
 
 _HALT_TIMEOUT_S = 3.0
 _TURN_S = 0.02
@@ -225,7 +226,7 @@ class RemoteForest:
             if name not in ("lines", "proofs")
         }
         proofs = [part.proofs for part in parts if part.proofs is not None]
-        return Roots(**joined, lines=lines, proofs=join(proofs) if proofs else None)
+        return Roots(**joined, lines=lines, proofs=join_proofs(proofs) if proofs else None)
 
     def node(self, tree: int, moves: list[int]) -> Any:
         """The node that `moves` lead to from the root of a tree; None if it was never reached."""
