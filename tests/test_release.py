@@ -186,7 +186,7 @@ def test_make_targets_that_are_called_exist() -> None:
 
 def test_documents_name_files_that_exist() -> None:
     for document in ("CONTRIBUTING.md", "SECURITY.md"):
-        links = re.findall(r"\]\(([^)#]+)\)", read(document))
+        links = re.findall(r"\]\(([^)#]+)", read(document))
         assert links
         assert [link for link in links if not (ROOT / link).exists()] == []
         targets = re.findall(r"`make ([a-z-]+)", read(document))

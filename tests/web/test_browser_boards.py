@@ -315,3 +315,14 @@ def test_a_game_draws_itself_and_cannot_run_scripts(browser: Browser, tmp_path: 
         assert not any("evil" in address for address in page.requests())
         # The browser may complain of the handlers that the page's policy keeps from running, and of nothing else.
         assert all("Content Security Policy" in complaint for complaint in page.complaints())
+
+
+@pytest.mark.parametrize("game", ["azul:players=3", "wide.py:Wide"])
+def test_nothing_sticks_out_of_a_phone(browser: Browser, tmp_path: Path, game: str) -> None:
+    """Three boards, and a game whose text is wider than the screen."""
+    wide = 'class Wide(Nim):\n    def render(self, state): return "stone " * 40 + str(state)\n'
+    (tmp_path / "wide.py").write_text(DRAWN.replace("def draw", "def picture") + wide)
+    with opened(browser, str(tmp_path / game) if game.startswith("wide") else game, **PHONE) as page:
+        page.press("h")
+        page.wait("document.querySelectorAll('.panel .lines tr').length >= 3")
+        assert page.run("document.documentElement.scrollWidth") == PHONE["width"]

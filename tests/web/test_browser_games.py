@@ -95,6 +95,9 @@ def test_three_players(browser: Browser, screenshots: Path) -> None:
     with opened(browser, "azul:players=3") as page:
         page.wait("document.body.dataset.turn === '0'")
         assert page.run("document.querySelectorAll('#settings-form select[name^=seat]').length") == 3
-        page.click("#choices [data-action]")
+        titles = page.run("[...document.querySelectorAll('.mat h3')].map(e => e.textContent)")
+        assert titles == ["You: 0 points", "Player 2: 0 points", "Player 3: 0 points"]
+        page.click(".tiles:not(:disabled)")
+        page.click(".target-row:not(:disabled)")
         page.wait(f"{PLY} >= 4 && document.body.dataset.turn === '0'")  # the two others have moved
         page.screenshot(screenshots / "azul_three.png")

@@ -65,7 +65,7 @@ def test_a_whole_game_of_connect4_by_clicks(browser: Browser, connect4: Served, 
             page.wait(f"{PLY} > {ply}")
         assert page.run(TURN_OVER)
         status = page.run("document.querySelector('#status').textContent")
-        assert status in [f"Game over: {end}" for end in ("you win", "random games wins", "a draw")]
+        assert status in [f"Game over: {end}" for end in ("you win", "random games won", "a draw")]
         page.wait("document.querySelectorAll('.odds .dot').length > 3")
         page.screenshot(screenshots / "connect4_over.png")
         # All that it needs is served here.

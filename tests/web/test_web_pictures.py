@@ -98,9 +98,20 @@ def test_every_position_of_a_game_can_be_drawn(name: str) -> None:
     assert len(kinds) == 1 and (kinds == {"text"}) == (name == "pig")
 
 
-def test_azul_of_three_is_shown_as_text() -> None:
-    game = make_game("azul", players=3)
-    assert draw(game, game.initial_state()) == {"kind": "text"}
+@pytest.mark.parametrize("players", [3, 4])
+def test_azul_of_more_players_has_a_board_for_each(players: int) -> None:
+    game = make_game("azul", players=players)
+    displays = "/".join(["BBKW", "BYYY"] + ["YRKW"] * (2 * players - 1))
+    picture = draw(game, game.state_from_moves(f"{displays} AK3 BYF"))
+    assert [display["name"] for display in picture["displays"]] == list("ABCDEFGHI")[: 2 * players + 1]
+    assert [board["player"] for board in picture["boards"]] == list(range(players))
+    assert picture["boards"][0]["lines"][2] == "..K" and picture["boards"][1]["floor"] == "YYY...."
+
+
+def test_a_full_floor_of_azul_keeps_its_tiles_beside_the_marker() -> None:
+    game = make_game("azul")
+    state = game.state_from_moves("BBBB/BBYY/YYYY/RRRR/KKKK AB1 CYF DRF BY1 ZBF")
+    assert [board["floor"] for board in draw(game, state)["boards"]] == ["*BBBRRRR", "YYYYY.."]
 
 
 # --- Games --------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def azul_board(state: State) -> AzulBoard:
 def _player(data: bytes, *, has_marker: bool) -> AzulPlayer:
     wall, score, *rest = struct.unpack("<IH10B", data)
     rows = (
-        "".join(_wall_colour(row, column) if wall >> (row * _ROWS + column) & 1 else "." for column in range(_ROWS))
+        "".join(wall_colour(row, column) if wall >> (row * _ROWS + column) & 1 else "." for column in range(_ROWS))
         for row in range(_ROWS)
     )
     lines = (_COLOURS[line >> 3] * (line & 7) for line in rest[:_ROWS])
@@ -202,7 +202,7 @@ class _Board:
             raise GameError(f"the floor line of player {player} has {self.floor.total()} tiles, more than 7.")
 
     def _read_wall_row(self, row: int, text: str) -> None:
-        colours = [_wall_colour(row, column) for column in range(_ROWS)]
+        colours = [wall_colour(row, column) for column in range(_ROWS)]
         if len(text) != _ROWS or any(tile not in (".", colour) for tile, colour in zip(text, colours, strict=False)):
             raise GameError(
                 f"row {row + 1} of the wall of player {self.player}, {text!r:.50}, must be {''.join(colours)} with . "
@@ -340,7 +340,8 @@ def _check_phase(
         raise GameError("no tiles are left to deal, so the game is over.")
 
 
-def _wall_colour(row: int, column: int) -> str:
+def wall_colour(row: int, column: int) -> str:
+    """The colour that a place of the wall takes."""
     return _COLOURS[(column - row) % _ROWS]
 
 

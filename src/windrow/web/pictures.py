@@ -1,4 +1,4 @@
-"""A position as the page draws it: read from the text that the game renders, so that there is one source of truth.
+"""A position as the page draws it, read from what the game itself says of it, so that there is one source of truth.
 
 What a drawing needs beyond the text is where each move is: `places` has, by action, the column and the row of its cell.
 Your own game can draw its positions with a method `draw(state)` that returns SVG; a click on an element with
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from windrow.errors import GameError
+from windrow.games.azul_positions import azul_board, wall_colour
 from windrow.games.core_game import CoreGame, State
 from windrow.web.grids import draw_grid
 
@@ -20,7 +21,6 @@ _GRIDS = {"connect4": "holes", "gomoku": "crossings", "othello": "discs", "ticta
 """Games on a board of places marked . x o, and how it looks."""
 _CHECKERS = re.compile(r"(\d+)([xo])|\.")
 _BAR = re.compile(r"bar x (\d+) o (\d+), off x (\d+) o (\d+)")
-_DISPLAY = re.compile(r"\b([A-Z]) ([BYRKW-]{4})")
 _CELL = re.compile(r"([a-z]+)(\d+)")
 _MAX_DRAWING = 1 << 19
 """Maximum length of a drawing, in characters."""
@@ -41,8 +41,8 @@ def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
         return _draw_grid(game, state, text, before)
     if game.name == "backgammon" and (picture := _draw_backgammon(text)) is not None:
         return picture
-    if game.name == "azul" and game.num_players == 2 and (picture := _draw_azul(text)) is not None:
-        return picture
+    if game.name == "azul":
+        return _draw_azul(state, text)
     return draw_grid(game, state, text, before) or {"kind": "text"}
 
 
@@ -160,29 +160,27 @@ def _draw_backgammon(text: str) -> Picture | None:
 # --- Azul --------------------------------------------------------------------------------------------------------
 
 
-def _draw_azul(text: str) -> Picture | None:
-    """Displays, centre and the boards of two players."""
-    lines = text.splitlines()
-    if len(lines) < 14:
-        return None
-    boards: list[dict[str, Any]] = []
-    for player, (start, end) in enumerate(((0, 25), (25, 60))):
-        parts = [line[start:end].strip() for line in lines[6:13]]
-        if len(parts) != 7 or "|" not in parts[1]:
-            return None
-        boards.append(
-            {
-                "player": player,
-                "score": int(parts[0].partition(":")[2].split()[0]),
-                "lines": [part.partition("|")[0].strip() for part in parts[1:6]],
-                "wall": ["".join(part.partition("|")[2].split()) for part in parts[1:6]],
-                "floor": parts[6].removeprefix("floor").strip(),
-            }
-        )
+def _draw_azul(state: State, text: str) -> Picture:
+    """Displays, centre and the boards of all players."""
+    table = azul_board(state)
     return {
         "kind": "azul",
-        "title": lines[0],
-        "displays": [{"name": name, "tiles": tiles.strip("-")} for name, tiles in _DISPLAY.findall(lines[1])],
-        "centre": lines[2].removeprefix("Z").strip().strip("-"),
-        "boards": boards,
+        "title": text.splitlines()[0],
+        "displays": [{"name": chr(ord("A") + i), "tiles": tiles} for i, tiles in enumerate(table.displays)],
+        "centre": table.centre,
+        "boards": [
+            {
+                "player": number,
+                "score": player.score,
+                "lines": [tiles.rjust(row, ".") for row, tiles in enumerate(player.lines, start=1)],
+                "wall": [_wall_row(row, tiles) for row, tiles in enumerate(player.wall)],
+                "floor": player.floor.ljust(7, "."),
+            }
+            for number, player in enumerate(table.players)
+        ],
     }
+
+
+def _wall_row(row: int, tiles: str) -> str:
+    """The colours of a row: capitals for tiles that lie there, small letters for free places."""
+    return "".join(wall_colour(row, x).lower() if tile == "." else tile for x, tile in enumerate(tiles))

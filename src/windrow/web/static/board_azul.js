@@ -1,11 +1,11 @@
-// Azul for two: displays to take tiles from, and the boards of both players, where rows are chosen.
+// Azul: displays to take tiles from, and the boards of all players, where rows are chosen.
 
 import { el, short } from "./dom.js";
 import { worth } from "./units.js";
 
 const COLOURS = { B: "blue", Y: "yellow", R: "red", K: "black", W: "white" };
 
-export function makeAzul({ picture, legal, onPlay, label, turn, players = ["First player", "Second player"] }) {
+export function makeAzul({ picture, legal, onPlay, label, turn, players = picture.boards.map(({ player }) => `Player ${player + 1}`) }) {
   const element = el("div", { class: "azul", role: "group", "aria-label": label });
   const names = new Map(legal), byName = new Map(legal.map(([action, name]) => [name, action]));
   let chosen = null;

@@ -2,11 +2,12 @@
 
 import { game, page } from "./game.js";
 
-// An evaluator's name without what runs it: runs/connect4 (onnx) is runs/connect4.
+// An evaluator's name without what runs it, and of an absolute path the last two parts: runs/connect4 (onnx) and
+// /home/ada/runs/connect4 (onnx) are both runs/connect4.
 export function evaluatorName(label) {
   const random = /^rollout(?::(\d+))?$/.exec(label);
   if (random) return random[1] > 1 ? `${random[1]} random games` : "random games";
-  return label.replace(/ \([^()]*\)$/, "").replace(/\/$/, "") || label;
+  return label.replace(/ \([^()]*\)$/, "").replace(/\/$/, "").replace(/^\/.*\/(?=[^/]+\/[^/]+$)/, "") || label;
 }
 
 const nameOf = side => evaluatorName(page.controls.evaluatorLabel(side));

@@ -69,11 +69,11 @@ function describeTurn() {
     if (winners.length === players) return "Game over: a draw";
     if (winners.length > 1) return `Game over: ${winners.map(playerName).join(" and ")} share the win`;
     const name = inSentence(playerName(winners[0]));
-    return `Game over: ${name === "you" ? "you win" : `${name} wins`}`;
+    return `Game over: ${name === "you" ? "you win" : `${name} won`}`;
   }
   if (typeof turn !== "number") return position.status;
   const seat = page.controls.seat(turn), name = playerName(turn);
   if (seat === "you") return name === "You" ? "Your move" : `${name} to move`;
   const search = name === ordinal(turn) ? `${name}, ${searchName(seat)},` : name;
-  return game.isPaused ? `${search} is to move, and waits` : game.thinking[seat] ? `${search} is thinking` : `${search} is to move`;
+  return `${search} to move${game.isPaused ? ", paused" : game.thinking[seat] ? ", thinking" : ""}`;
 }

@@ -7,7 +7,7 @@ import { makeBoard } from "./boards.js";
 import { Choices } from "./choices.js";
 import { $, el } from "./dom.js";
 import { game, page } from "./game.js";
-import { playerName, searchName } from "./players.js";
+import { playerName, searchName, seats } from "./players.js";
 import { showHistory, showOdds } from "./record.js";
 
 export class View {
@@ -52,7 +52,7 @@ export class View {
       const board = makeBoard({
         picture: position.picture, legal: position.legal, onPlay: this.play, label: `Board: ${position.status}`,
         rendering: position.rendering, turn: position.turn, cursor, run: position.turn === "over" ? winningRun() : 0,
-        players: position.returns || game.welcome.players === 2 ? [0, 1].map(playerName) : undefined,
+        players: seats().map((_, player) => playerName(player)),
         hasCursor: !game.line.isOver, // arrows step through a game that is over
       });
       this.boards[side] = board;
