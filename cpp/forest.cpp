@@ -39,7 +39,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
                std::shared_ptr<PredictionCache> cache)
     : game_(game),
       options_(options),
-      reservation_(num_trees, slice_bytes(game, num_trees, options.max_memory)),
+      reservation_(num_trees, slice_bytes(game, num_trees, options)),
       cache_(std::move(cache)),
       pool_(options.num_threads, std::chrono::microseconds(options.spin_us)) {
   if (options.leaves_per_tree < 1 || options.leaves_per_tree > kMaxInFlight) {
@@ -48,10 +48,11 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   if (cache_ != nullptr && cache_->is_canonical()) canonizer_ = std::make_unique<Canonizer>(game);
   if (!(options.rules.c_puct >= 0.0f)) throw std::invalid_argument("c_puct must not be negative");
   if (options.gumbel.max_considered < 0) throw std::invalid_argument("max_considered must not be negative");
+  const NodeLayout layout = layout_for(game, options);
   trees_.reserve(static_cast<size_t>(num_trees));
   is_finished_.resize(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
-    trees_.emplace_back(game_, i, options_.proves, reservation_.slice(i), reservation_.slice_bytes());
+    trees_.emplace_back(game_, layout, i, options_.proves, reservation_.slice(i), reservation_.slice_bytes());
   }
 }
 
@@ -60,8 +61,12 @@ Forest::~Forest() {
   for (Tree& tree : trees_) tree.uproot();
 }
 
+NodeLayout Forest::layout_for(const GameTable& game, const ForestOptions& options) {
+  return {game, options.rules.value_scale != ValueScale::kFixed || options.lcb_deviations > 0.0f};
+}
+
 // Each tree's share of the memory, once it is clear that the game can be searched at all.
-size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory) {
+size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, const ForestOptions& options) {
   if (num_trees < 1) throw std::invalid_argument("a forest needs at least one tree");
   if (game.abi_version != kGameAbiVersion) throw std::invalid_argument("the game was built for another version");
   if (game.num_players < 1 || game.num_players > kMaxPlayers) {
@@ -78,13 +83,13 @@ size_t Forest::slice_bytes(const GameTable& game, int32_t num_trees, size_t max_
       (game.chance_outcomes != nullptr) != (game.max_outcomes > 0)) {
     throw std::invalid_argument("the game's max_legal_actions, max_outcomes or state_bytes cannot be");
   }
-  const size_t needed = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
+  const size_t needed = to_lines(layout_for(game, options).largest_root_bytes(game)) * kLineBytes;
   const size_t count = static_cast<size_t>(num_trees);
-  if (max_memory / count < needed) {
+  if (options.max_memory / count < needed) {
     throw std::invalid_argument("max_memory is too small: " + std::to_string(num_trees) + " trees need at least " +
                                 std::to_string(needed * count) + " bytes");
   }
-  return max_memory / count;
+  return options.max_memory / count;
 }
 
 // --- Roots -----------------------------------------------------------------------------------------------------
@@ -141,13 +146,14 @@ void Forest::begin(const SearchOrder& order) {
   if (options_.gumbel.max_considered > 0 && kind != NodeKind::kOver) {
     tree.begin_gumbel(options_.gumbel, order.explores ? options_.gumbel.scale : 0.0f);
   }
-  if (kind == NodeKind::kExpanded) mix_noise(tree);
+  if (kind == NodeKind::kExpanded) prepare_priors(tree);
   is_finished_[static_cast<size_t>(order.tree)] = 0;
   note_if_finished(tree);
 }
 
-void Forest::mix_noise(Tree& tree) {
-  if (options_.dirichlet_fraction > 0.0f) tree.mix_noise(options_.dirichlet_alpha, options_.dirichlet_fraction);
+void Forest::prepare_priors(Tree& tree) {
+  if (options_.dirichlet_fraction == 0.0f && options_.root_policy_temperature == 1.0f) return;
+  tree.prepare_priors(options_.root_policy_temperature, options_.dirichlet_alpha, options_.dirichlet_fraction);
 }
 
 // A tree is finished when it has an answer and nothing left to do, and nothing of it is out.

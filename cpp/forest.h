@@ -40,7 +40,10 @@ struct ForestOptions {
   int32_t max_depth;        // 0: no limit
   double dirichlet_alpha;
   float dirichlet_fraction;
-  GumbelOptions gumbel;  // instead of noise in the root's priors
+  float root_policy_temperature;
+  GumbelOptions gumbel;    // instead of noise in the root's priors
+  bool improves_interior;  // below the root the improved policy decides, with the numbers in `gumbel`
+  float lcb_deviations;    // what the move is chosen by: the lower confidence bound, or, if 0, most visits
   uint64_t seed;
   int32_t num_threads;
   int32_t spin_us;    // time that threads spin for the next round before they sleep
@@ -162,12 +165,13 @@ class Forest {
   // Descents a thread has under way at once: enough to hide the latency of memory behind one another.
   static constexpr int32_t kInterleave = 8;
 
-  static size_t slice_bytes(const GameTable& game, int32_t num_trees, size_t max_memory);
+  static NodeLayout layout_for(const GameTable& game, const ForestOptions& options);
+  static size_t slice_bytes(const GameTable& game, int32_t num_trees, const ForestOptions& options);
   Batch& take_batch();
   void give_back(Batch& batch);
   void release_trees(Batch& batch);
   void begin(const SearchOrder& order);
-  void mix_noise(Tree& tree);
+  void prepare_priors(Tree& tree);
   void note_if_finished(const Tree& tree);
   bool is_ready(const Tree& tree, bool overlap) const;
   int32_t choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap, int32_t num_left);

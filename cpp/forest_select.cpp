@@ -269,7 +269,7 @@ bool Forest::end_round(Cursor& cursor, const Batch& batch) {
 
 void Forest::expand(Tree& tree, Ref leaf, const float* values) {
   tree.expand(leaf, values);
-  if (leaf == tree.root()) mix_noise(tree);
+  if (leaf == tree.root()) prepare_priors(tree);
 }
 
 Round& Forest::round_of(int32_t slot, int32_t tree) {
@@ -328,11 +328,12 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
     switch (node.kind) {
       case NodeKind::kExpanded: {
         if (cursor.depth == max_depth) return end_simulation(cursor, *cursor.round);
-        const bool is_gumbel = cursor.depth == 0 && options_.gumbel.max_considered > 0;
-        const Ref child =
-            is_gumbel ? tree.step_down_gumbel(cursor.at) : tree.step_down<kRule, kProofs>(cursor.at, options_.rules);
-        ++cursor.depth;
-        return move_to(cursor, child);
+        const bool is_root = cursor.depth++ == 0;
+        if (is_root && options_.gumbel.max_considered > 0) return move_to(cursor, tree.step_down_gumbel(cursor.at));
+        if (!is_root && options_.improves_interior) {
+          return move_to(cursor, tree.step_down_improved(cursor.at, options_.gumbel));
+        }
+        return move_to(cursor, tree.step_down<kRule, kProofs>(cursor.at, options_.rules));
       }
       case NodeKind::kOfChance:
         return move_to(cursor, tree.step_chance(cursor.at, cursor.num_draws++));

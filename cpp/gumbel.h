@@ -8,7 +8,7 @@
 // with Gumbel noise G drawn once per search. The first simulations go to the `max_considered` actions of highest score,
 // then again and again to the better half of those. Q of an action never tried is the value that the network and the
 // tried actions together give the root. Without the noise, a softmax of the score is a policy better than P, and what a
-// network should learn. Below the root the law's own formula holds.
+// network should learn. Below the root the law's own formula holds, or the same improved policy decides (lagging_edge).
 //
 // All in float64, operations in the order written; `windrow.gumbel` is its twin.
 #pragma once
@@ -32,8 +32,8 @@ struct GumbelOptions {
   float value_scale;
 };
 
-// The edges of a root, as arrays over its legal actions.
-struct RootEdges {
+// The edges of a node, as arrays over its legal actions.
+struct EdgeSpans {
   std::span<const float> priors;
   std::span<const int32_t> visits;      // N
   std::span<const double> value_sums;   // W, for the player to move
@@ -60,7 +60,7 @@ class GumbelRoot {
   }
 
   // The edge that simulation number `simulation` of this search takes: no proven one if another is open.
-  int32_t next_edge(const RootEdges& edges, int64_t simulation) const {
+  int32_t next_edge(const EdgeSpans& edges, int64_t simulation) const {
     const Scorer scorer(options_, edges);
     const int64_t level = level_of(simulation);
     const auto is_open = [&](size_t edge) { return (edges.in_flight[edge] & kProvenEdge) == 0; };
@@ -77,7 +77,7 @@ class GumbelRoot {
 
   // The edge to play: of those that this search visited most, the one of highest score. `playable` [edges] are those to
   // choose from.
-  int32_t best_edge(const RootEdges& edges, std::span<const uint8_t> playable) const {
+  int32_t best_edge(const EdgeSpans& edges, std::span<const uint8_t> playable) const {
     int32_t most = 0;
     for (size_t edge = 0; edge < noise_.size(); ++edge) {
       if (playable[edge] != 0) most = std::max(most, visits_of(edges, edge));
@@ -87,19 +87,33 @@ class GumbelRoot {
   }
 
   // The improved policy, over legal actions.
-  std::vector<float> policy(const RootEdges& edges) const {
-    const Scorer scorer(options_, edges);
-    std::vector<double> scores;
-    double highest = -INFINITY, total = 0.0;
-    for (size_t edge = 0; edge < noise_.size(); ++edge) {
-      scores.push_back(scorer(edge));
-      highest = std::max(highest, scores.back());
+  std::vector<float> policy(const EdgeSpans& edges) const {
+    std::vector<double> shares;
+    improve(options_, edges, shares);
+    return {shares.begin(), shares.end()};
+  }
+
+  // Of a node below the root, the edge whose share of the visits lags most behind the improved policy: no proven one if
+  // another is open.
+  int32_t lagging_edge(const GumbelOptions& options, const EdgeSpans& edges) {
+    improve(options, edges, shares_);
+    int64_t total = 1;
+    bool has_open = false;
+    for (size_t edge = 0; edge < shares_.size(); ++edge) {
+      total += edges.visits[edge] + in_flight_of(edges.in_flight[edge]);
+      has_open |= (edges.in_flight[edge] & kProvenEdge) == 0;
     }
-    for (double& score : scores) total += score = exp64(score - highest);
-    std::vector<float> policy;
-    policy.reserve(scores.size());
-    for (const double score : scores) policy.push_back(static_cast<float>(score / total));
-    return policy;
+    int32_t found = -1;
+    double highest = 0.0;
+    for (size_t edge = 0; edge < shares_.size(); ++edge) {
+      if (has_open && (edges.in_flight[edge] & kProvenEdge) != 0) continue;
+      const int32_t count = edges.visits[edge] + in_flight_of(edges.in_flight[edge]);
+      const double lag = shares_[edge] - static_cast<double>(count) / static_cast<double>(total);
+      if (found >= 0 && lag <= highest) continue;
+      found = static_cast<int32_t>(edge);
+      highest = lag;
+    }
+    return found;
   }
 
  private:
@@ -111,7 +125,7 @@ class GumbelRoot {
   // The score without the noise.
   class Scorer {
    public:
-    Scorer(const GumbelOptions& options, const RootEdges& edges) : edges_(edges), untried_(edges.value) {
+    Scorer(const GumbelOptions& options, const EdgeSpans& edges) : edges_(edges), untried_(edges.value) {
       int64_t num_visits = 0;
       int32_t most = 0;
       double prior = 0.0, weighted = 0.0;
@@ -140,10 +154,23 @@ class GumbelRoot {
    private:
     // Softmax gives nothing below e^-32 but 0.
     static constexpr double kLogOfNothing = -64.0;
-    const RootEdges& edges_;
+    const EdgeSpans& edges_;
     double untried_;
     double factor_;
   };
+
+  // Writes the improved policy of a node to `shares`.
+  static void improve(const GumbelOptions& options, const EdgeSpans& edges, std::vector<double>& shares) {
+    const Scorer scorer(options, edges);
+    shares.resize(edges.priors.size());
+    double highest = -INFINITY, total = 0.0;
+    for (size_t edge = 0; edge < shares.size(); ++edge) {
+      shares[edge] = scorer(edge);
+      highest = std::max(highest, shares[edge]);
+    }
+    for (double& share : shares) total += share = exp64(share - highest);
+    for (double& share : shares) share /= total;
+  }
 
   void plan(int64_t num_considered, int64_t num_simulations) {
     phases_.clear();
@@ -166,7 +193,7 @@ class GumbelRoot {
     return phases_[i].level + (simulation - phases_[i].start) / phases_[i].width;
   }
 
-  int32_t visits_of(const RootEdges& edges, size_t edge) const { return edges.visits[edge] - visits_before_[edge]; }
+  int32_t visits_of(const EdgeSpans& edges, size_t edge) const { return edges.visits[edge] - visits_before_[edge]; }
 
   // Of the edges that may be taken, the one of highest score, ties to the lowest; -1 if there is none.
   template <class MayTake>
@@ -187,6 +214,7 @@ class GumbelRoot {
   std::vector<double> noise_;
   std::vector<int32_t> visits_before_;
   std::vector<Phase> phases_;
+  std::vector<double> shares_;  // scratch of lagging_edge
 };
 
 }  // namespace windrow

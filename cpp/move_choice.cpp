@@ -64,7 +64,9 @@ MoveChoices choose_moves(const Forest& forest, std::span<const int32_t> trees, s
     }
     const RandomKey key{options.seed, keys[row], counts[row]};
     const double draw = Stream(key, Purpose::kMove, 0).next_uniform();
-    chosen.actions[row] = draw_action(policy, temperatures[row], draw);
+    const bool is_drawn = temperatures[row] > 0.0 || options.lcb_deviations == 0.0f;
+    chosen.actions[row] =
+        is_drawn ? draw_action(policy, temperatures[row], draw) : tree.surest_action(options.lcb_deviations);
   }
   return chosen;
 }

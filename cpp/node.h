@@ -2,7 +2,7 @@
 //
 // It has two forms, of which the first is the beginning of the second:
 //
-//   light  | Node 40 B | state | values | prior f32 x n | action u16 x n |
+//   light  | Node 40 B | state | values | squares | prior f32 x n | action u16 x n |
 //   open   | ... the same ...           | value_sum f64 x n | visits i32 x n | child u32 x n | in_flight u16 x n |
 //                                                       n = legal actions, padded to kLanes
 //
@@ -10,9 +10,10 @@
 // that is a quarter of an open one. When the first simulation goes on from a node it is made again as an open one, with
 // room for what its edges learn. With Connect-4 the forms have two lines and four.
 //
-// `values` is there only if the game has a value per player (ValueBlock below): two-player games are none the wider for
-// it. Where chance is to move a node is open from the start, its edges are outcomes and its priors their probabilities.
-// If outcomes cannot be listed, n is a power of two and more, and the edges are a table of the outcomes drawn so far:
+// `values` is there only if the game has a value per player (ValueBlock below), and `squares`, sums of squared values,
+// only if the search needs the spread of values. Where chance is to move a node is open from the start, its edges are
+// outcomes and its priors their probabilities. If outcomes cannot be listed, n is a power of two and more, and the
+// edges are a table of the outcomes drawn so far:
 //
 //   drawn  | ... as open ...  | outcome i64 x n |
 //
@@ -106,19 +107,20 @@ class ValueBlock {
 // asked for.
 class NodeLayout {
  public:
-  explicit NodeLayout(const GameTable& game)
+  NodeLayout(const GameTable& game, bool has_squares)
       : values_offset_(sizeof(Node) + static_cast<size_t>(game.state_bytes)),
-        edges_offset_(values_offset_ + ValueBlock::bytes(game)),
+        squares_offset_(values_offset_ + ValueBlock::bytes(game)),
+        edges_offset_(squares_offset_ + (has_squares ? sizeof(double) * static_cast<size_t>(game.num_values) : 0)),
         draws_outcomes_(game.sample_outcome != nullptr) {}
 
   // What the largest root of a game may need; a slice must hold at least that.
-  static size_t largest_root_bytes(const GameTable& game) {
+  size_t largest_root_bytes(const GameTable& game) const {
     size_t edges = kLightEdgeBytes * static_cast<size_t>(padded(game.max_legal_actions));
     edges = std::max(edges, kOpenEdgeBytes * static_cast<size_t>(padded(game.max_outcomes)));
     if (game.sample_outcome != nullptr) {
       edges = std::max(edges, kDrawnEdgeBytes * static_cast<size_t>(padded(kFirstTable + 1)));
     }
-    return NodeLayout(game).edges_offset_ + edges;
+    return edges_offset_ + edges;
   }
 
   // Whether a node's edges are a table of drawn outcomes.
@@ -130,6 +132,13 @@ class NodeLayout {
 
   // Of games with a value per player only.
   ValueBlock player_values(const Node& n) const { return ValueBlock(start_of(n) + values_offset_); }
+
+  bool has_squares() const { return edges_offset_ > squares_offset_; }
+  // If the search has them: sums of the squares of all values that came through and of the own evaluation, by player;
+  // one if one value says it all.
+  double* squares(const Node& n) const {
+    return reinterpret_cast<double*>(const_cast<std::byte*>(start_of(n) + squares_offset_));
+  }
 
   // One entry per slot.
   float* priors(const Node& n) const { return array<float>(n, 0); }
@@ -156,6 +165,7 @@ class NodeLayout {
   }
 
   size_t values_offset_;
+  size_t squares_offset_;
   size_t edges_offset_;
   bool draws_outcomes_;
 };

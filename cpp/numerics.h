@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "lanes.h"
 
@@ -112,6 +114,20 @@ inline double exp64(double x) {
   double sum = 1.0;
   for (int32_t k = 14; k >= 1; --k) sum = sum * r / k + 1.0;
   return std::ldexp(sum, static_cast<int>(n));
+}
+
+// Raises the positive ones of some priors to the power of 1/temperature and normalizes them.
+inline void flatten(std::span<float> priors, float temperature) {
+  const double highest = log64(static_cast<double>(*std::max_element(priors.begin(), priors.end())));
+  std::vector<double> powers;
+  powers.reserve(priors.size());
+  double total = 0.0;
+  for (const float prior : priors) {
+    const double exponent = (log64(static_cast<double>(prior)) - highest) / static_cast<double>(temperature);
+    powers.push_back(prior > 0.0f ? exp64(exponent) : 0.0);
+    total += powers.back();
+  }
+  for (size_t i = 0; i < priors.size(); ++i) priors[i] = static_cast<float>(powers[i] / total);
 }
 
 }  // namespace windrow

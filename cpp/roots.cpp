@@ -95,15 +95,34 @@ std::vector<float> root_player_values(const Forest& forest, std::span<const int3
   return values;
 }
 
+int32_t chosen_action(const Forest& forest, const Tree& tree) {
+  if (tree.node(tree.root()).kind != NodeKind::kExpanded) return -1;
+  // Of the actions that a Gumbel root has visited most it plays the one of highest score, not the first.
+  if (forest.options().gumbel.max_considered > 0) return tree.gumbel_action();
+  if (forest.options().lcb_deviations > 0.0f) return tree.surest_action(forest.options().lcb_deviations);
+  return -1;
+}
+
+std::vector<int32_t> surest_actions(const Forest& forest, std::span<const int32_t> trees) {
+  if (forest.options().lcb_deviations == 0.0f) throw std::logic_error("the move is not chosen by its bound");
+  std::vector<int32_t> chosen;
+  chosen.reserve(trees.size());
+  for (const int32_t index : trees) {
+    const Tree& tree = planted_tree(forest, index);
+    const Node& root = tree.node(tree.root());
+    const bool has_moves = root.kind != NodeKind::kOfChance && root.num_edges > 0;
+    const int32_t action = chosen_action(forest, tree);
+    chosen.push_back(action >= 0 ? action : has_moves ? tree.actions(root)[0] : 0);
+  }
+  return chosen;
+}
+
 std::vector<std::vector<int32_t>> root_lines(const Forest& forest, std::span<const int32_t> trees) {
   std::vector<std::vector<int32_t>> lines;
   lines.reserve(trees.size());
-  const bool is_gumbel = forest.options().gumbel.max_considered > 0;
   for (const int32_t index : trees) {
     const Tree& tree = planted_tree(forest, index);
-    // Of the actions that a Gumbel root has visited most it plays the one of highest score, not the first.
-    const bool is_chosen = is_gumbel && tree.node(tree.root()).kind == NodeKind::kExpanded;
-    lines.push_back(tree.principal_variation(is_chosen ? tree.gumbel_action() : -1));
+    lines.push_back(tree.principal_variation(chosen_action(forest, tree)));
   }
   return lines;
 }

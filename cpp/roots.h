@@ -42,7 +42,14 @@ RootProofs root_proofs(const Forest& forest, std::span<const int32_t> trees);
 // games with one value per player, else std::logic_error.
 std::vector<float> root_player_values(const Forest& forest, std::span<const int32_t> trees);
 
-// The most visited line of each tree. At a Gumbel root it begins with the action that the root would play.
+// The action that a search would play at its root, if anything but the most visits decides that; else -1, as for a root
+// that has not been evaluated.
+int32_t chosen_action(const Forest& forest, const Tree& tree);
+// The same for many trees whose move is chosen by the lower confidence bound; before a root is evaluated, its first
+// action. std::logic_error if it is not.
+std::vector<int32_t> surest_actions(const Forest& forest, std::span<const int32_t> trees);
+
+// The most visited line of each tree. It begins with the action that the search would play.
 std::vector<std::vector<int32_t>> root_lines(const Forest& forest, std::span<const int32_t> trees);
 
 // The improved policies of Gumbel roots and the actions they would play. Until a root has been evaluated: equal over

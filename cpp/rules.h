@@ -1,6 +1,8 @@
 // rules.h: which edge a simulation takes. Pure functions; the law's selection formula and nothing else.
 //
-//   score(s,a) = Q(s,a) + c_puct * P(s,a) * sqrt(N(s) + I(s)) / (1 + N(s,a) + I(s,a))
+//   score(s,a) = Q(s,a) + c(s) * P(s,a) * sqrt(N(s) + I(s)) / (1 + N(s,a) + I(s,a))
+//
+// c(s) is c_puct, unless it grows with N(s) + I(s) or follows the spread of the values (tree.h, `exploration`).
 //
 // With proofs, an edge to a proven child has the score W / N, which is exact, and none if that is a loss; unless all
 // children are proven.
@@ -8,6 +10,8 @@
 // All in float32, operations in the order written, no fused multiply-add, ties to the lowest action.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -28,18 +32,39 @@ enum class InFlight : uint8_t {
 };
 
 // Q of an edge whose denominator above is zero.
-enum class FirstPlay : uint8_t {
-  kValue,   // a constant
-  kParent,  // the node's own mean value less a constant
+struct FirstPlay {
+  bool is_parent;  // the node's own mean value less `value`; else `value`
+  float value;
 };
+
+// Which values' standard deviation the exploration constant is relative to.
+enum class ValueScale : uint8_t {
+  kFixed,  // none
+  kTree,   // those at the root
+  kNode,   // those at the node itself
+};
+
+// The standard deviation for which c_puct is meant, and how many values of it count before the first real one.
+inline constexpr double kUsualDeviation = 0.4, kAssumedValues = 2.0;
+
+// The standard deviation of `count` values, given their sum and the sum of their squares.
+inline double deviation_of(double sum, double square_sum, int32_t count) {
+  const double spread = square_sum - sum * sum / count;
+  const double assumed = kAssumedValues * (kUsualDeviation * kUsualDeviation);
+  return std::sqrt((assumed + std::max(spread, 0.0)) / (kAssumedValues + count));
+}
 
 // `windrow.SearchConfig` explains these and has their defaults; there are none here.
 struct Rules {
   float c_puct;
+  float c_puct_growth, c_puct_base;
+  ValueScale value_scale;
   InFlight in_flight;
   float virtual_loss;
-  FirstPlay first_play;
-  float first_play_value;  // the constant of either kind
+  FirstPlay first_play, root_first_play;
+
+  // Whether c(s) is c_puct everywhere.
+  bool is_constant() const { return c_puct_growth == 0.0f && value_scale == ValueScale::kFixed; }
 };
 
 // The edges of one node, as arrays. `count` is a multiple of kLanes; padding has the prior kPadding, so that
@@ -70,9 +95,9 @@ enum class Proofs : uint8_t {
   kIgnored,  // nothing, where all are
 };
 
-// The index of the best edge. `sqrt_visits` is sqrt(N(s) + I(s)).
+// The index of the best edge. `exploration` is c(s), `sqrt_visits` is sqrt(N(s) + I(s)).
 template <InFlight kRule, Proofs kProofs>
-inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float sqrt_visits, float virtual_loss,
+inline int32_t best_edge(const EdgeStatistics& edges, float exploration, float sqrt_visits, float virtual_loss,
                          float first_play) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   Float4 best = Float4{} + kNever;
@@ -88,7 +113,8 @@ inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float sqrt_v
       num_open += is_proven + 1;
     }
     const Float4 q = edge_q<kRule>(load<Double4>(edges.value_sum + i), visits, in_flight, virtual_loss, first_play);
-    const Float4 u = c_puct * load<Float4>(edges.prior + i) * sqrt_visits / convert<Float4>(1 + visits + in_flight);
+    const Float4 u =
+        exploration * load<Float4>(edges.prior + i) * sqrt_visits / convert<Float4>(1 + visits + in_flight);
     Float4 score = q + u;
     if constexpr (kProofs == Proofs::kMarked) {
       const Float4 exact = convert<Float4>(load<Double4>(edges.value_sum + i)) / convert<Float4>(visits);
@@ -100,7 +126,7 @@ inline int32_t best_edge(const EdgeStatistics& edges, float c_puct, float sqrt_v
   }
   if constexpr (kProofs == Proofs::kMarked) {
     if (num_open[0] + num_open[1] + num_open[2] + num_open[3] == 0) [[unlikely]] {
-      return best_edge<kRule, Proofs::kIgnored>(edges, c_puct, sqrt_visits, virtual_loss, first_play);
+      return best_edge<kRule, Proofs::kIgnored>(edges, exploration, sqrt_visits, virtual_loss, first_play);
     }
   }
   // Within a lane the first of equals has won; between lanes the lowest index must.

@@ -2,6 +2,8 @@
 #include "tree.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "failure.h"
@@ -319,6 +321,7 @@ Ref Tree::place(const Node& made, const float* values) {
     clear_edges(placed);
     if (!layout_.is_table(made)) std::copy_n(probabilities_.begin(), made.num_edges, layout_.priors(placed));
   }
+  if (layout_.has_squares()) std::fill_n(layout_.squares(placed), num_values(), 0.0);
   if (has_vectors()) {
     std::fill_n(layout_.player_values(placed).value_sums(), num_values(), 0.0);
     if (made.kind == NodeKind::kOver)
@@ -571,6 +574,38 @@ std::vector<uint8_t> Tree::playable_edges(const Node& n) const {
     playable[edge] = is_good ? 1 : 0;
   }
   return playable;
+}
+
+int32_t Tree::surest_action(float deviations) const {
+  constexpr double kMinShareOfVisits = 0.1;
+  const Node& root = node(root_);
+  const std::vector<uint8_t> playable = playable_edges(root);
+  const std::span<const uint16_t> moves = actions(root);
+  const auto visits_at = [&](size_t edge) { return root.is_open ? visits(root)[edge] : 0; };
+  int32_t most = 0;
+  for (size_t edge = 0; edge < moves.size(); ++edge) {
+    if (playable[edge] != 0) most = std::max(most, visits_at(edge));
+  }
+  size_t best = moves.size();
+  double highest = -std::numeric_limits<double>::infinity();
+  for (size_t edge = 0; edge < moves.size(); ++edge) {
+    const int32_t count = visits_at(edge);
+    if (playable[edge] == 0 || count < std::max(1.0, kMinShareOfVisits * most)) continue;
+    const Node& child = node(children(root)[edge]);
+    double bound = value_sums(root)[edge] / count;
+    if (child.kind != NodeKind::kOver && !child.is_proven) {
+      bound -= static_cast<double>(deviations) * deviation(child, root.to_play) / std::sqrt(static_cast<double>(count));
+    }
+    if (bound > highest) {
+      best = edge;
+      highest = bound;
+    }
+  }
+  for (size_t edge = 0; edge < moves.size() && most == 0; ++edge) {
+    if (playable[edge] == 0) continue;
+    if (best == moves.size() || priors(root)[edge] > priors(root)[best]) best = edge;
+  }
+  return moves[best];
 }
 
 // --- Rebuilding --------------------------------------------------------------------------------------------------

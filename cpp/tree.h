@@ -54,14 +54,15 @@ struct TreeCounters {
 
 class Tree {
  public:
-  Tree(const GameTable& game, int32_t index, bool proves, std::byte* slice, size_t slice_bytes)
+  Tree(const GameTable& game, const NodeLayout& layout, int32_t index, bool proves, std::byte* slice,
+       size_t slice_bytes)
       : game_(&game),
-        layout_(game),
+        layout_(layout),
         index_(index),
         proves_(proves),
         base_(slice),
         quota_lines_(std::min<size_t>(slice_bytes / kLineBytes, kNone)),
-        largest_new_lines_(to_lines(NodeLayout::largest_root_bytes(game))),
+        largest_new_lines_(to_lines(layout.largest_root_bytes(game))),
         scratch_(static_cast<size_t>(game.state_bytes) / sizeof(uint64_t)),
         legal_(static_cast<size_t>(std::max(game.max_legal_actions, game.max_outcomes)) + 1),
         probabilities_(static_cast<size_t>(game.max_outcomes) + 1) {}
@@ -93,8 +94,9 @@ class Tree {
     counters = {};
   }
 
-  // Mixes the present search's noise, if it has any, into the expanded root's priors, in place of an earlier search's.
-  void mix_noise(double alpha, float fraction) {
+  // Flattens the expanded root's priors and mixes noise into them, in place of what an earlier search did; or only
+  // undoes that, if the present search does not explore.
+  void prepare_priors(float temperature, double alpha, float fraction) {
     Node& root = node(root_);
     const std::span<float> priors(layout_.priors(root), root.num_edges);
     if (clean_root_priors_.empty()) {
@@ -102,7 +104,9 @@ class Tree {
     } else {
       std::copy(clean_root_priors_.begin(), clean_root_priors_.end(), priors.begin());
     }
-    if (explores_) mix_root_noise(key_, alpha, fraction, actions(root), priors);
+    if (!explores_) return;
+    if (temperature != 1.0f) flatten(priors, temperature);
+    if (fraction > 0.0f) mix_root_noise(key_, alpha, fraction, actions(root), priors);
   }
 
   // Lets the present search spend its simulations at the root by sequential halving.
@@ -115,9 +119,12 @@ class Tree {
   int32_t gumbel_action() const {
     const Node& root = node(root_);
     const std::vector<int32_t> nothing(root.num_edges);
-    return actions(root)[static_cast<size_t>(gumbel_.best_edge(root_edges(nothing), playable_edges(root)))];
+    return actions(root)[static_cast<size_t>(gumbel_.best_edge(edges_of(root, nothing), playable_edges(root)))];
   }
-  // The policy that such a search found, over the root's legal actions. Of a proven root it is the move to play.
+  // The action of the highest lower confidence bound on its mean value, which is `deviations` standard errors wide,
+  // among the playable ones with at least a tenth of the most visits; without visits, the one of highest prior.
+  int32_t surest_action(float deviations) const;
+  // The policy that a Gumbel search found, over the root's legal actions. Of a proven root it is the move to play.
   std::vector<float> gumbel_policy() const {
     const Node& root = node(root_);
     if (root.is_proven) {
@@ -125,7 +132,7 @@ class Tree {
       return {playable.begin(), playable.end()};
     }
     const std::vector<int32_t> nothing(root.num_edges);
-    return gumbel_.policy(root_edges(nothing));
+    return gumbel_.policy(edges_of(root, nothing));
   }
 
   // Moves the root to the child under `move`, an action or an outcome of chance, keeping its subtree. A child never
@@ -145,19 +152,26 @@ class Tree {
   Ref step_down(Ref& at, const Rules& rules) {
     if (!make_open(at)) return kNone;
     const Node& from = node(at);
-    const float first_play =
-        rules.first_play == FirstPlay::kValue
-            ? rules.first_play_value
-            : static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - rules.first_play_value;
+    const FirstPlay& first = at == root_ ? rules.root_first_play : rules.first_play;
+    const float first_play = first.is_parent
+                                 ? static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - first.value
+                                 : first.value;
     const float sqrt_visits = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    return follow(
-        at, best_edge<kRule, kProofs>(statistics_of(from), rules.c_puct, sqrt_visits, rules.virtual_loss, first_play));
+    const float c_puct = rules.is_constant() ? rules.c_puct : exploration(from, rules);
+    return follow(at,
+                  best_edge<kRule, kProofs>(statistics_of(from), c_puct, sqrt_visits, rules.virtual_loss, first_play));
+  }
+
+  // The same below a root, along the edge whose share of the visits lags most behind the improved policy.
+  Ref step_down_improved(Ref& at, const GumbelOptions& options) {
+    if (!make_open(at)) return kNone;
+    return follow(at, gumbel_.lagging_edge(options, edges_of(node(at), {})));
   }
 
   // The same from a root whose search was begun by `begin_gumbel`.
   Ref step_down_gumbel(Ref& at) {
     if (!make_open(at)) return kNone;
-    return follow(at, gumbel_.next_edge(root_edges({}), started_));
+    return follow(at, gumbel_.next_edge(edges_of(node(root_), {}), started_));
   }
 
   // The same from a node where chance is to move. `draw` counts the draws of this simulation so far: with the search's
@@ -205,6 +219,7 @@ class Tree {
       at.value = *values;
     }
     at.value_sum = static_cast<double>(at.value);
+    if (layout_.has_squares()) set_squares(at);
     at.visits = 1;
     at.kind = NodeKind::kExpanded;
     ++num_expanded_;
@@ -223,6 +238,7 @@ class Tree {
   Ref climb(Ref at, double value) {
     const Node& child = node(at);
     Node& parent = node(child.parent);
+    if (layout_.has_squares()) layout_.squares(parent)[0] += value * value;
     return pass_up(child, parent, parent.to_play <= 0 ? value : -value);
   }
   // The same with the values of `leaf`, one per player.
@@ -232,6 +248,10 @@ class Tree {
     const float* values = layout_.player_values(node(leaf)).values(num_values());
     double* sums = layout_.player_values(parent).value_sums();
     for (int32_t player = 0; player < num_values(); ++player) sums[player] += static_cast<double>(values[player]);
+    if (layout_.has_squares()) {
+      double* squares = layout_.squares(parent);
+      for (int32_t player = 0; player < num_values(); ++player) squares[player] += square(values[player]);
+    }
     return pass_up(child, parent, static_cast<double>(values[std::max<int32_t>(parent.to_play, 0)]));
   }
   // Both again for searches that prove: what is proven at `at` is noted above it, and what is proven there takes the
@@ -303,6 +323,11 @@ class Tree {
   std::span<const double> player_value_sums(const Node& n) const {
     return {layout_.player_values(n).value_sums(), static_cast<size_t>(num_values())};
   }
+  bool has_squares() const { return layout_.has_squares(); }
+  // With squares: sums of all squared values that came through a node, by player; one if one value says it all.
+  std::span<const double> square_sums(const Node& n) const {
+    return {layout_.squares(n), static_cast<size_t>(num_values())};
+  }
   // The outcomes that a node of chance has had or, if they are listed, may have, and how often each came.
   struct Outcome {
     int64_t outcome;
@@ -348,6 +373,13 @@ class Tree {
 
  private:
   void seat_values(Node& at, const float* values);
+  static double square(float value) { return static_cast<double>(value) * static_cast<double>(value); }
+  // Begins the sums of squares with the node's own evaluation.
+  void set_squares(Node& at) {
+    double* squares = layout_.squares(at);
+    const float* values = has_vectors() ? layout_.player_values(at).values(num_values()) : &at.value;
+    for (int32_t player = 0; player < num_values(); ++player) squares[player] = square(values[player]);
+  }
 
   Ref pass_up(const Node& child, Node& parent, double mover_value) {
     --parent.in_flight;
@@ -380,11 +412,29 @@ class Tree {
     ++from.in_flight;
     ++layout_.in_flight(from)[edge];
   }
-  // The root's edges; of a root that is not open, with `nothing` for its visits.
-  RootEdges root_edges(std::span<const int32_t> nothing) const {
-    const Node& root = node(root_);
-    if (!root.is_open) return {priors(root), nothing, {}, {}, root.value};
-    return {priors(root), visits(root), value_sums(root), edges_in_flight(root), root.value};
+  // The edges of an expanded node; of one that is not open, with `nothing` for its visits.
+  EdgeSpans edges_of(const Node& n, std::span<const int32_t> nothing) const {
+    if (!n.is_open) return {priors(n), nothing, {}, {}, n.value};
+    return {priors(n), visits(n), value_sums(n), edges_in_flight(n), n.value};
+  }
+  // c(s) of the selection formula (rules.h) where it is not constant.
+  float exploration(const Node& n, const Rules& rules) const {
+    float constant = rules.c_puct;
+    if (rules.c_puct_growth > 0.0f) {
+      const double visits = static_cast<double>(n.visits + n.in_flight);
+      constant +=
+          rules.c_puct_growth * static_cast<float>(log64(1.0 + visits / static_cast<double>(rules.c_puct_base)));
+    }
+    if (rules.value_scale != ValueScale::kFixed) {
+      const Node& spread = rules.value_scale == ValueScale::kTree ? node(root_) : n;
+      constant *= static_cast<float>(deviation(spread, spread.to_play) / kUsualDeviation);
+    }
+    return constant;
+  }
+  // The standard deviation of the values at a node that simulations have passed, for a player.
+  double deviation(const Node& n, int32_t player) const {
+    if (!has_vectors()) return deviation_of(n.value_sum, layout_.squares(n)[0], n.visits);
+    return deviation_of(player_value_sums(n)[static_cast<size_t>(player)], layout_.squares(n)[player], n.visits);
   }
 
   // Forest keeps the number of simulations in flight within kMaxInFlight.

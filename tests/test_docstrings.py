@@ -26,7 +26,6 @@ API = {
 """Pages of the reference, and the module of each."""
 PACKAGES = [
     "windrow",
-    "windrow.reference",
     *(
         f"windrow.{path.stem}"
         for path in sorted(ROOT.glob("src/windrow/[a-z]*.py"))

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -64,6 +65,16 @@ InFlight in_flight_of(const std::string& name) {
   throw std::invalid_argument("in_flight must be visits, loss or dilute");
 }
 
+ValueScale value_scale_of(const std::string& name) {
+  if (name == "fixed") return ValueScale::kFixed;
+  if (name == "tree") return ValueScale::kTree;
+  if (name == "node") return ValueScale::kNode;
+  throw std::invalid_argument("value_scale must be fixed, tree or node");
+}
+
+// A constant, or a reduction from the parent's value: (is_parent, number).
+FirstPlay first_play_of(const std::pair<bool, float>& pair) { return {pair.first, pair.second}; }
+
 void check_range(const BoundForest& bound, int32_t first, int32_t last) {
   if (first < 0 || last > bound.forest.num_trees() || first >= last) {
     throw std::invalid_argument("not a range of trees");
@@ -100,27 +111,35 @@ void bind_forest(nb::module_& m) {
   bound_class
       .def(
           "__init__",
-          [](BoundForest* self, const NativeGame& game, int32_t num_trees, float c_puct, const std::string& in_flight,
-             float virtual_loss, bool first_play_parent, float first_play_value, bool proves, bool share_collisions,
-             int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha, float dirichlet_fraction,
-             int32_t gumbel_considered, float gumbel_scale, float gumbel_visit_offset, float gumbel_value_scale,
+          [](BoundForest* self, const NativeGame& game, int32_t num_trees, float c_puct, float c_puct_growth,
+             float c_puct_base, const std::string& value_scale, const std::string& in_flight, float virtual_loss,
+             const std::pair<bool, float>& first_play, const std::pair<bool, float>& root_first_play, bool proves,
+             bool share_collisions, int32_t leaves_per_tree, int32_t max_depth, double dirichlet_alpha,
+             float dirichlet_fraction, float root_policy_temperature, int32_t gumbel_considered, float gumbel_scale,
+             float gumbel_visit_offset, float gumbel_value_scale, bool improves_interior, float lcb_deviations,
              uint64_t seed, int32_t num_threads, int32_t spin_us, size_t max_memory, nb::object cache) {
             const ForestOptions options{
                 .rules = {.c_puct = c_puct,
+                          .c_puct_growth = c_puct_growth,
+                          .c_puct_base = c_puct_base,
+                          .value_scale = value_scale_of(value_scale),
                           .in_flight = in_flight_of(in_flight),
                           .virtual_loss = virtual_loss,
-                          .first_play = first_play_parent ? FirstPlay::kParent : FirstPlay::kValue,
-                          .first_play_value = first_play_value},
+                          .first_play = first_play_of(first_play),
+                          .root_first_play = first_play_of(root_first_play)},
                 .proves = proves,
                 .share_collisions = share_collisions,
                 .leaves_per_tree = leaves_per_tree,
                 .max_depth = max_depth,
                 .dirichlet_alpha = dirichlet_alpha,
                 .dirichlet_fraction = dirichlet_fraction,
+                .root_policy_temperature = root_policy_temperature,
                 .gumbel = {.max_considered = gumbel_considered,
                            .scale = gumbel_scale,
                            .visit_offset = gumbel_visit_offset,
                            .value_scale = gumbel_value_scale},
+                .improves_interior = improves_interior,
+                .lcb_deviations = lcb_deviations,
                 .seed = seed,
                 // Threads of a game that needs the GIL would wait for the one that waits for them.
                 .num_threads = game.game->needs_gil() ? 1 : num_threads,
@@ -128,17 +147,20 @@ void bind_forest(nb::module_& m) {
                 .max_memory = max_memory};
             new (self) BoundForest(game.game, num_trees, options, shared_cache(cache));
           },
-          "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "in_flight"_a, "virtual_loss"_a, "first_play_parent"_a,
-          "first_play_value"_a, "proves"_a, "share_collisions"_a, "leaves_per_tree"_a, "max_depth"_a,
-          "dirichlet_alpha"_a, "dirichlet_fraction"_a, "gumbel_considered"_a, "gumbel_scale"_a, "gumbel_visit_offset"_a,
-          "gumbel_value_scale"_a, "seed"_a, "num_threads"_a, "spin_us"_a, "max_memory"_a, "cache"_a.none(),
+          "game"_a, "num_trees"_a, nb::kw_only(), "c_puct"_a, "c_puct_growth"_a, "c_puct_base"_a, "value_scale"_a,
+          "in_flight"_a, "virtual_loss"_a, "first_play"_a, "root_first_play"_a, "proves"_a, "share_collisions"_a,
+          "leaves_per_tree"_a, "max_depth"_a, "dirichlet_alpha"_a, "dirichlet_fraction"_a, "root_policy_temperature"_a,
+          "gumbel_considered"_a, "gumbel_scale"_a, "gumbel_visit_offset"_a, "gumbel_value_scale"_a,
+          "improves_interior"_a, "lcb_deviations"_a, "seed"_a, "num_threads"_a, "spin_us"_a, "max_memory"_a,
+          "cache"_a.none(),
           nb::sig(
-              "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: "
-              "float, first_play_parent: bool, first_play_value: float, proves: bool, share_collisions: bool, "
-              "leaves_per_tree: "
-              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, "
-              "gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: "
-              "int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None"))
+              "def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, c_puct_growth: float, "
+              "c_puct_base: float, value_scale: str, in_flight: str, virtual_loss: float, first_play: tuple[bool, "
+              "float], root_first_play: tuple[bool, float], proves: bool, share_collisions: bool, leaves_per_tree: "
+              "int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, root_policy_temperature: float, "
+              "gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, "
+              "improves_interior: bool, lcb_deviations: float, seed: int, num_threads: int, spin_us: int, max_memory: "
+              "int, cache: PredictionCache | None) -> None"))
       .def_prop_ro("num_trees", [](const BoundForest& self) { return self.forest.num_trees(); })
       .def_prop_ro("num_batches_out", [](const BoundForest& self) { return self.forest.num_batches_out(); })
       .def_prop_ro("num_threads", [](const BoundForest& self) { return self.forest.options().num_threads; })

@@ -194,6 +194,11 @@ nb::tuple gumbel_roots(BoundForest& bound, const Column<int32_t>& trees) {
                         to_array(std::move(found.actions), trees.shape(0)));
 }
 
+auto surest_actions_of(BoundForest& bound, const Column<int32_t>& trees) {
+  const Holding holding(bound);
+  return to_array(surest_actions(bound.forest, span_of(trees)), trees.shape(0));
+}
+
 nb::tuple choose_moves_of(BoundForest& bound, const Column<int32_t>& trees, const Column<double>& temperatures,
                           const Column<uint32_t>& keys, const Column<uint32_t>& counts) {
   check_length(trees, temperatures);
@@ -312,6 +317,9 @@ void bind_roots(nb::module_& m, nb::class_<BoundForest>& forest) {
            nb::sig("def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], "
                    "NDArray[numpy.int32]]"),
            "Improved policies [trees, A] and the actions to play [trees].")
+      .def("surest_actions", &surest_actions_of, "trees"_a,
+           nb::sig("def surest_actions(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.int32]"),
+           "The actions of the highest lower confidence bounds [trees].")
       .def("choose_moves", &choose_moves_of, "trees"_a, "temperatures"_a, "keys"_a, "counts"_a,
            nb::sig("def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: "
                    "NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], "

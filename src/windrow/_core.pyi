@@ -153,7 +153,7 @@ class Batch:
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
-    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, in_flight: str, virtual_loss: float, first_play_parent: bool, first_play_value: float, proves: bool, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, seed: int, num_threads: int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None: ...
+    def __init__(self, game: NativeGame, num_trees: int, *, c_puct: float, c_puct_growth: float, c_puct_base: float, value_scale: str, in_flight: str, virtual_loss: float, first_play: tuple[bool, float], root_first_play: tuple[bool, float], proves: bool, share_collisions: bool, leaves_per_tree: int, max_depth: int, dirichlet_alpha: float, dirichlet_fraction: float, root_policy_temperature: float, gumbel_considered: int, gumbel_scale: float, gumbel_visit_offset: float, gumbel_value_scale: float, improves_interior: bool, lcb_deviations: float, seed: int, num_threads: int, spin_us: int, max_memory: int, cache: PredictionCache | None) -> None: ...
 
     @property
     def num_trees(self) -> int: ...
@@ -234,6 +234,9 @@ class Forest:
 
     def gumbel_roots(self, trees: NDArray[numpy.int32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.int32]]:
         """Improved policies [trees, A] and the actions to play [trees]."""
+
+    def surest_actions(self, trees: NDArray[numpy.int32]) -> NDArray[numpy.int32]:
+        """The actions of the highest lower confidence bounds [trees]."""
 
     def choose_moves(self, trees: NDArray[numpy.int32], temperatures: NDArray[numpy.float64], keys: NDArray[numpy.uint32], counts: NDArray[numpy.uint32]) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.uint8]]:
         """

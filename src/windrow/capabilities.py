@@ -39,6 +39,8 @@ class Capabilities:
     """Possible values of `SearchConfig.root`."""
     proves: bool = True
     """Whether the engine supports `SearchConfig.prove`."""
+    fixed: tuple[str, ...] = ()
+    """Settings of the search that must have their default values."""
     max_gumbel_leaves: int | None = None
     """Maximum number of leaves of one tree in flight below a Gumbel root. None: no limit."""
     random_keys: tuple[str, ...] = ("tree", "position")
@@ -126,6 +128,11 @@ def _missing(able: Capabilities, config: SearchConfig, *, has_cache: bool) -> It
         yield f"random_key={config.random_key!r}", f"set random_key={able.random_keys[0]!r}"
     if config.prove and not able.proves:
         yield "prove=True", "set prove=False"
+    defaults = SearchConfig()
+    for setting in able.fixed:
+        value, default = getattr(config, setting), getattr(defaults, setting)
+        if value != default:
+            yield f"{setting}={value!r}", f"set {setting}={default!r}"
     if config.trees_per_root > 1 and not able.has_copies:
         yield f"trees_per_root={config.trees_per_root}", "set trees_per_root=1"
     if not able.has_time_limit and (config.time_limit_s is not None or config.num_simulations is None):

@@ -15,6 +15,9 @@ from windrow.settings import Settings, read_section
 InFlight: TypeAlias = Literal["visits", "loss", "dilute"]
 OnCollision: TypeAlias = Literal["share", "skip"]
 Root: TypeAlias = Literal["puct", "gumbel"]
+Interior: TypeAlias = Literal["puct", "gumbel"]
+ValueScale: TypeAlias = Literal["fixed", "tree", "node"]
+Choose: TypeAlias = Literal["visits", "lcb"]
 RandomKey: TypeAlias = Literal["tree", "position"]
 Kind = TypeVar("Kind", bound=EngineOptions)
 
@@ -45,11 +48,27 @@ class SearchConfig(Settings):
 
     c_puct: float = 1.5
     """Exploration constant: scales the prior term relative to Q."""
+    c_puct_growth: float = 0.0
+    """Growth of the exploration constant with the visits N of a position: it is c_puct + c_puct_growth * ln(1 + N /
+    c_puct_base). AlphaZero uses 1 with a base of 19652."""
+    c_puct_base: float = 500.0
+    """Number of visits at which `c_puct_growth` begins to matter."""
+    value_scale: ValueScale = "fixed"
+    """What the exploration constant is relative to. "fixed": values that fill the range from -1 to 1. "tree": the
+    standard deviation of the values that the simulations of this tree have found, so that one `c_puct` suits a game
+    decided by wins and a game decided by points. "node": the standard deviation of those below each position, so that
+    quiet positions are explored less than sharp ones. With a standard deviation of 0.4 all three are equal."""
     first_play: float | Literal["parent"] = 0.0
     """Q of an action that was never tried: a constant, or "parent" for the mean value of the position it is played
     in."""
     first_play_reduction: float = 0.0
     """Subtracted from the parent's value for an untried action, if `first_play` is "parent"."""
+    root_first_play: float | Literal["parent"] | None = None
+    """The same as `first_play` for the root alone, without a reduction. 1 tries every legal move once. None: as
+    everywhere."""
+    root_policy_temperature: float = 1.0
+    """Temperature of the priors at the root, before noise: values above 1 flatten them, which keeps self-play from
+    settling on one move too early. 1: the priors of the network."""
     dirichlet_fraction: float = 0.0
     """Share of Dirichlet noise in the root's priors, from 0 to 1. Use 0 for play and about 0.25 for self-play. `windrow
     train` and `windrow selfplay` set 0.25; the class `SelfPlay` uses the value it is given."""
@@ -58,7 +77,14 @@ class SearchConfig(Settings):
     temperature: float = 1.0
     """Temperature of `result.policy`, which is proportional to visits to the power of 1/temperature. 0: the best action
     gets all the probability."""
-
+    choose: Choose = "visits"
+    """What decides the move to play. "visits": the most visits. "lcb": the highest lower confidence bound on the mean
+    value, among moves with at least a tenth of the most visits; also for `policy` at temperature 0."""
+    lcb_deviations: float = 5.0
+    """Width of the bound for `choose="lcb"`, in standard errors of the mean value."""
+    interior: Interior = "puct"
+    """Selection rule below the root. "gumbel": the move whose share of the visits lags most behind the policy improved
+    by the values found so far (Gumbel MuZero), with the same `gumbel_visit_offset` and `gumbel_value_scale`."""
     prove: bool = False
     """Whether finished games are followed up the tree: a position is proven if one of its moves wins, or if the values
     of all its moves are exact. The search spends no simulations below proven positions, plays no move that is proven
@@ -205,7 +231,16 @@ class SearchConfig(Settings):
         self._check_flag("prove")
         self._check_integer("trees_per_root", 1, 65536)
         self._check_integer("seed", 0, 2**64 - 1)
+        self._check_choice("value_scale", ValueScale)
+        self._check_choice("choose", Choose)
+        self._check_choice("interior", Interior)
         self._check_number("c_puct", 0.0, 1e6)
+        self._check_number("c_puct_growth", 0.0, 1e6)
+        self._check_number("c_puct_base", 1.0, 1e12)
+        self._check_number("root_policy_temperature", 0.01, 100.0)
+        self._check_number("lcb_deviations", 0.01, 1e6)
+        if self.root_first_play is not None and self.root_first_play != "parent":
+            self._check_number("root_first_play", -1.0, 1.0, hint=', "parent" or None')
         self._check_number("virtual_loss", 0.0, 1e6)
         self._check_number("first_play_reduction", 0.0, 2.0)
         self._check_number("dirichlet_fraction", 0.0, 1.0)
@@ -232,3 +267,7 @@ class SearchConfig(Settings):
             raise ConfigError("the Gumbel root divides a fixed number of simulations: set num_simulations")
         if self.root == "gumbel" and self.trees_per_root > 1:
             raise ConfigError("the Gumbel root divides the simulations of one tree: set trees_per_root=1")
+        if self.root == "gumbel" and self.choose != "visits":
+            raise ConfigError('the Gumbel root chooses the move by its own rule: set choose="visits"')
+        if self.choose == "lcb" and self.trees_per_root > 1:
+            raise ConfigError('choose="lcb" needs the values of one tree: set trees_per_root=1')

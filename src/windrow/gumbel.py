@@ -1,7 +1,8 @@
-"""The Gumbel root, which divides its simulations by sequential halving: cpp/gumbel.h in plain Python.
+"""Search with Gumbel AlphaZero's policy improvement, at the root and below it: cpp/gumbel.h in plain Python.
 
-It follows Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel" (ICLR 2022), and is
-part of the definition in `windrow.reference`. All arithmetic is in float64, with the operations in the order written.
+The root divides its simulations by sequential halving. Both follow Danihelka, Guez, Schrittwieser and Silver, "Policy
+improvement by planning with Gumbel" (ICLR 2022), and are part of the definition in `windrow.reference`. All arithmetic
+is in float64, with the operations in the order written.
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ class GumbelRoot:
     ) -> None:
         assert config.num_simulations is not None
         scale = float(np.float32(config.gumbel_scale))
-        self._offset = float(np.float32(config.gumbel_visit_offset))
-        self._value_scale = float(np.float32(config.gumbel_value_scale))
+        self._config = config
         self._before = [int(visits) for visits in visits_before]
         self._noise = [0.0 for _ in actions]
         if scale:
@@ -89,35 +89,54 @@ class GumbelRoot:
 
     def policy(self, node: Any) -> npt.NDArray[np.float32]:
         """Return the improved policy, [n] float32: the policy target of a network."""
-        scores = self._scores(node)
-        highest = max(scores)
-        powers = [exp64(score - highest) for score in scores]
-        total = 0.0
-        for power in powers:
-            total += power
-        return np.array([power / total for power in powers], np.float32)
+        return np.array(_improved_policy(self._config, node), np.float32)
 
     def _visits(self, node: Any, edge: int) -> int:
         return int(node.edge_visits[edge]) - self._before[edge]
 
     def _best(self, node: Any, edges: Collection[int]) -> int:
-        scores = self._scores(node)
+        scores = _scores(self._config, node)
         return max(edges, key=lambda edge: (self._noise[edge] + scores[edge], -edge))
 
-    def _scores(self, node: Any) -> list[float]:
-        """Scores without noise: ln P + sigma(Q). Actions that were never tried have the root's mixed value as Q."""
-        visits = [int(n) for n in node.edge_visits]
-        q = [float(w) / n if n else 0.0 for w, n in zip(node.edge_value_sums, visits, strict=True)]
-        prior, weighted, untried = 0.0, 0.0, float(node.value)
-        for edge, n in enumerate(visits):
-            if n:
-                prior += float(node.prior[edge])
-                weighted += float(node.prior[edge]) * q[edge]
-        if prior > 0:
-            num_visits = float(sum(visits))
-            untried = (untried + num_visits * (weighted / prior)) / (1.0 + num_visits)
-        factor = (self._offset + max(visits)) * self._value_scale
-        return [
-            (log64(float(p)) if p > 0 else _LOG_OF_NOTHING) + factor * (q[edge] if visits[edge] else untried)
-            for edge, p in enumerate(node.prior)
-        ]
+
+def lagging_edge(config: SearchConfig, node: Any) -> int:
+    """Return the edge of a node below the root whose share of visits lags most behind the node's improved policy.
+
+    For `interior="gumbel"`. No proven edge is taken while another is open.
+    """
+    policy = _improved_policy(config, node)
+    counts = [int(n) + int(i) for n, i in zip(node.edge_visits, node.edges_in_flight, strict=True)]
+    total = 1.0 + sum(counts)
+    open_edges = np.flatnonzero(~node.is_edge_proven).tolist() or range(len(counts))
+    return max(open_edges, key=lambda edge: (policy[edge] - counts[edge] / total, -edge))
+
+
+def _improved_policy(config: SearchConfig, node: Any) -> list[float]:
+    """The softmax of the scores, in float64."""
+    scores = _scores(config, node)
+    highest = max(scores)
+    powers = [exp64(score - highest) for score in scores]
+    total = 0.0
+    for power in powers:
+        total += power
+    return [power / total for power in powers]
+
+
+def _scores(config: SearchConfig, node: Any) -> list[float]:
+    """Scores without noise: ln P + sigma(Q). Actions that were never tried have the node's mixed value as Q."""
+    visits = [int(n) for n in node.edge_visits]
+    q = [float(w) / n if n else 0.0 for w, n in zip(node.edge_value_sums, visits, strict=True)]
+    prior, weighted, untried = 0.0, 0.0, float(node.value)
+    for edge, n in enumerate(visits):
+        if n:
+            prior += float(node.prior[edge])
+            weighted += float(node.prior[edge]) * q[edge]
+    if prior > 0:
+        num_visits = float(sum(visits))
+        untried = (untried + num_visits * (weighted / prior)) / (1.0 + num_visits)
+    offset, value_scale = float(np.float32(config.gumbel_visit_offset)), float(np.float32(config.gumbel_value_scale))
+    factor = (offset + max(visits)) * value_scale
+    return [
+        (log64(float(p)) if p > 0 else _LOG_OF_NOTHING) + factor * (q[edge] if visits[edge] else untried)
+        for edge, p in enumerate(node.prior)
+    ]

@@ -43,17 +43,20 @@ inline bool is_later_table(const GameTable& game, const Tree& tree, Ref ref) {
          node.parent_edge == last_edge(tree.node(node.parent));
 }
 
-// A node begins with 40 bytes, its state and, if there is a value per player, 12 for each, padded to 8.
-inline size_t head_bytes(const GameTable& game) {
-  const size_t values = game.num_values == 1 ? 0 : (static_cast<size_t>(game.num_values) * 12 + 7) / 8 * 8;
-  return 40 + static_cast<size_t>(game.state_bytes) + values;
+// A node begins with 40 bytes, its state, if there is a value per player 12 for each, padded to 8, and if the search
+// needs squares 8 for each value.
+inline size_t head_bytes(const GameTable& game, bool has_squares) {
+  const size_t count = static_cast<size_t>(game.num_values);
+  const size_t values = count == 1 ? 0 : (count * 12 + 7) / 8 * 8;
+  return 40 + static_cast<size_t>(game.state_bytes) + values + (has_squares ? 8 * count : 0);
 }
 // A light node has 6 bytes an edge, an open one 24, a table of drawn outcomes 32.
-inline size_t block_bytes(const GameTable& game, size_t num_edges, size_t per_edge) {
-  return to_lines(head_bytes(game) + per_edge * ((num_edges + 3) / 4 * 4)) * kLineBytes;
+inline size_t block_bytes(const GameTable& game, size_t num_edges, size_t per_edge, bool has_squares = false) {
+  return to_lines(head_bytes(game, has_squares) + per_edge * ((num_edges + 3) / 4 * 4)) * kLineBytes;
 }
-inline size_t block_bytes(const GameTable& game, const Node& node) {
-  return block_bytes(game, node.num_edges, is_table(game, node) ? 32 : node.is_open ? 24 : 6);
+inline size_t block_bytes(const GameTable& game, const Tree& tree, const Node& node) {
+  const size_t per_edge = is_table(game, node) ? 32 : node.is_open ? 24 : 6;
+  return block_bytes(game, node.num_edges, per_edge, tree.has_squares());
 }
 
 // The statistics of a node's edges; of a light node, the zeros they would be.
@@ -71,8 +74,9 @@ inline EdgeRecord edges_of(const Tree& tree, const Node& node) {
             std::vector<Ref>(count, kNone)};
   }
   const auto copy = [](auto span) { return std::vector(span.begin(), span.end()); };
-  return {copy(tree.visits(node)), copy(tree.value_sums(node)), copy(tree.edges_in_flight(node)),
-          copy(tree.children(node))};
+  std::vector<uint16_t> in_flight = copy(tree.edges_in_flight(node));
+  for (uint16_t& marks : in_flight) marks = static_cast<uint16_t>(in_flight_of(marks));
+  return {copy(tree.visits(node)), copy(tree.value_sums(node)), std::move(in_flight), copy(tree.children(node))};
 }
 
 template <class T>
@@ -122,12 +126,12 @@ class Census {
       for (; ref * kLineBytes != next && !is_compact;) {
         const Node& left = tree_.node(static_cast<Ref>(next / kLineBytes));
         check(left.kind == NodeKind::kMoved && !left.is_open, "there is a gap between blocks, or they overlap");
-        next += block_bytes(game_, left);
+        next += block_bytes(game_, tree_, left);
       }
       check(ref * kLineBytes == next, "there is a gap between blocks, or they overlap");
       const Node& node = tree_.node(ref);
       check(node.parent == kNone || node.parent < ref, "a child lies before its parent");
-      next += block_bytes(game_, node);
+      next += block_bytes(game_, tree_, node);
     }
     check(tree_.bytes() == next, "bytes is not the sum of the blocks");
   }
@@ -225,6 +229,13 @@ class Census {
     double value_sum = 0.0;
     for (const double edge_sum : edges.value_sums) value_sum += edge_sum;
     check(node.in_flight == sum(edges.in_flight), "I(s) is not the sum of I(s,a)");
+    if (tree_.has_squares() && node.visits > 0) {
+      // No sum of squares is smaller than that of as many equal values.
+      const double least = node.value_sum * node.value_sum / node.visits;
+      const size_t player = has_vectors() ? static_cast<size_t>(std::max<int32_t>(node.to_play, 0)) : 0;
+      check(tree_.square_sums(node)[player] >= least - 1e-9, "squares are too small");
+      check(tree_.square_sums(node)[player] <= node.visits, "squares are too large");
+    }
     if (node.kind == NodeKind::kExpanded) {
       check(node.visits == 1 + sum(edges.visits), "N(s) is not 1 + the sum of N(s,a)");
       check(node.value_sum == node.value + value_sum, "the node's value sum is not its value + its edges' sums");

@@ -98,10 +98,11 @@ inline int32_t count_decisions(const Tree& tree, Ref ref) {
   return count;
 }
 
-// Prior and value are the evaluator's; only a root's priors may have noise.
+// Prior and value are the evaluator's; only a root's priors may be flattened or have noise.
 inline void check_evaluation(const Forest& forest, const Tree& tree, Ref ref) {
   const Node& node = tree.node(ref);
-  if (ref == tree.root() && forest.options().dirichlet_fraction > 0.0f) return;
+  const ForestOptions& options = forest.options();
+  if (ref == tree.root() && (options.dirichlet_fraction > 0.0f || options.root_policy_temperature != 1.0f)) return;
   const Evaluation answer = evaluate(forest.game(), tree.state_of(ref), 1);
   std::vector<float> priors;
   for (const uint16_t action : tree.actions(node)) priors.push_back(answer.logits[action]);

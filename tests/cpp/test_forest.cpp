@@ -44,8 +44,14 @@ ForestOptions choose_options(Dice& dice, uint64_t seed) {
   options.rules.c_puct = dice.one_of({0.0f, 0.5f, 1.5f, 4.0f});
   options.rules.in_flight = dice.one_of({InFlight::kVisits, InFlight::kLoss, InFlight::kDilute});
   options.rules.virtual_loss = dice.one_of({0.0f, 1.0f, 3.0f});
-  options.rules.first_play = dice.one_of({FirstPlay::kValue, FirstPlay::kParent});
-  options.rules.first_play_value = dice.one_of({0.0f, 0.25f, -1.0f});
+  options.rules.first_play = {.is_parent = dice.one_in(2), .value = dice.one_of({0.0f, 0.25f, -1.0f})};
+  options.rules.root_first_play =
+      dice.one_in(3) ? FirstPlay{.is_parent = dice.one_in(2), .value = 0.5f} : options.rules.first_play;
+  options.rules.c_puct_growth = dice.one_of({0.0f, 0.0f, 1.0f});
+  options.rules.value_scale = dice.one_of({ValueScale::kFixed, ValueScale::kTree, ValueScale::kNode});
+  options.root_policy_temperature = dice.one_of({1.0f, 1.0f, 1.3f});
+  options.improves_interior = dice.one_in(4);
+  options.lcb_deviations = dice.one_of({0.0f, 5.0f});
   options.share_collisions = dice.one_in(2);
   options.leaves_per_tree = dice.one_of({1, 1, 2, 3, 8, 64});
   options.max_depth = dice.one_in(5) ? dice.one_of({1, 2, 5}) : 0;
@@ -70,7 +76,7 @@ void test_walk(uint64_t seed, WalkTotals& totals) {
   ForestOptions options = choose_options(dice, seed);
   const int32_t num_trees = dice.one_of({1, 2, 5, 20});
   const bool is_tight = dice.one_in(3);
-  const size_t smallest = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
+  const size_t smallest = to_lines(NodeLayout(game, true).largest_root_bytes(game)) * kLineBytes;
   const size_t share = is_tight ? smallest * static_cast<size_t>(dice.one_of({1, 2, 8, 30})) : size_t{1} << 22;
   options.max_memory = static_cast<size_t>(num_trees) * share;
   const bool overlap = dice.one_in(3);

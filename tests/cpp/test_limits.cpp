@@ -95,7 +95,7 @@ struct TwoDoors {
   static int64_t at(const void* state) { return *static_cast<const int64_t*>(state); }
 };
 
-// Selections pile up on one waiting leaf while every other one ends at once. Marks are 16 bits wide.
+// Selections pile up on one waiting leaf while every other one ends at once. Marks are 15 bits wide.
 void test_marks(int32_t leaves_per_tree, InFlight rule) {
   scene() = "marks, K " + std::to_string(leaves_per_tree) + ", rule " + std::to_string(static_cast<int32_t>(rule));
   const GameTable game = TwoDoors::table();
@@ -118,7 +118,7 @@ void test_marks(int32_t leaves_per_tree, InFlight rule) {
   for (int32_t i = 0; i < 100; ++i) {
     Batch& batch = forest.select(1, 0, 1, true, observations.data());
     const Node& root = tree.node(tree.root());
-    check(root.in_flight <= 65535, "more is in flight than a mark can count");
+    check(root.in_flight <= kMaxInFlight, "more is in flight than a mark can count");
     check(root.in_flight == sum(edges_of(tree, root).in_flight), "a mark has run over");
     if (batch.is_out) forest.cancel(batch);
   }
@@ -158,7 +158,7 @@ void test_refused() {
   scene() = "options that cannot work";
   const auto named = make_builtin("tictactoe", {});
   ForestOptions wide = plain_options();
-  wide.leaves_per_tree = 65536;
+  wide.leaves_per_tree = kMaxInFlight + 1;
   check_throws<std::invalid_argument>([&] { Forest(named->table(), 1, wide); }, "more leaves than marks can count");
   ForestOptions none = plain_options();
   none.leaves_per_tree = 0;
@@ -276,7 +276,7 @@ int main(int argc, char** argv) {
       test_unplanted,
       [] {
         for (const InFlight rule : {InFlight::kVisits, InFlight::kLoss, InFlight::kDilute}) {
-          for (const int32_t leaves_per_tree : {1, 2, 3, 1000, 32768}) test_marks(leaves_per_tree, rule);
+          for (const int32_t leaves_per_tree : {1, 2, 3, 1000, kMaxInFlight}) test_marks(leaves_per_tree, rule);
         }
       },
       test_refused,

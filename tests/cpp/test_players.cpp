@@ -169,7 +169,7 @@ void test_cached_values() {
       const GameTable game = TrapGame::table(rules);
       ForestOptions options = small_options();
       options.rules.c_puct = 0.0f;
-      options.rules.first_play_value = 1.0f;  // every action is tried
+      options.rules.first_play.value = options.rules.root_first_play.value = 1.0f;  // every action is tried
       const auto cache = std::make_shared<PredictionCache>(size_t{1} << 22, is_half, 64, is_canonical);
       std::vector<std::vector<std::vector<double>>> found;
       std::vector<int64_t> hits;

@@ -36,7 +36,7 @@ Ending simulate(const GameTable& game, Tree& tree, bool is_pending, TrapRules* t
     const NodeKind kind = tree.node(at).kind;
     if (kind != NodeKind::kExpanded && kind != NodeKind::kOfChance) break;
     const Ref child = kind == NodeKind::kOfChance ? tree.step_chance(at, num_draws++)
-                                                  : tree.step_down<InFlight::kVisits>(at, kPlainRules);
+                                                  : tree.step_down<InFlight::kVisits, Proofs::kNone>(at, kPlainRules);
     if (child == kNone) {
       tree.unmark(at);
       return Ending::kFull;
@@ -84,7 +84,7 @@ int64_t choose_move(const GameTable& game, const Tree& tree, Dice& dice) {
 void test_advance(const GameTable& game, uint64_t seed, bool leaves_marks) {
   Dice dice(seed);
   const Reservation memory(1, size_t{1} << 24);
-  Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
   tree.reset(random_state(game, dice, 3).data());
   check(tree.num_nodes() == 1 && tree.num_expanded() == 0, "a new tree is not one node");
   for (int32_t move_number = 0; tree.node(tree.root()).kind != NodeKind::kOver && move_number < 60; ++move_number) {
@@ -143,7 +143,7 @@ void test_advance(const GameTable& game, uint64_t seed, bool leaves_marks) {
 
 // The most bytes that one step can ask for: to open a node and make another, or to make the next table of a full one.
 size_t largest_step(const GameTable& game, const Tree& tree) {
-  const size_t largest_new = to_lines(NodeLayout::largest_root_bytes(game)) * kLineBytes;
+  const size_t largest_new = to_lines(NodeLayout(game, false).largest_root_bytes(game)) * kLineBytes;
   size_t largest = 0;
   for (const Ref ref : all_nodes(tree)) {
     const Node& node = tree.node(ref);
@@ -163,8 +163,8 @@ bool test_memory(const GameTable& game, size_t num_lines) {
   Dice dice(num_lines);
   const Reservation memory(1, size_t{1} << 20);
   const size_t quota = num_lines * kLineBytes;
-  if (quota < NodeLayout::largest_root_bytes(game)) return false;  // Forest refuses to make such a tree
-  Tree tree(game, 0, memory.slice(0), quota);
+  if (quota < NodeLayout(game, false).largest_root_bytes(game)) return false;  // Forest refuses to make such a tree
+  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), quota);
   const State start(game);
   tree.reset(start.data());
   bool was_full = false;
@@ -198,7 +198,7 @@ bool test_memory(const GameTable& game, size_t num_lines) {
 // Noise is mixed into clean priors, search after search, and does not travel with the root.
 void test_noise(const GameTable& game) {
   const Reservation memory(1, size_t{1} << 20);
-  Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
   Dice dice(3);
   do {
     tree.reset(random_decision(game, dice, 2).data());
@@ -211,7 +211,7 @@ void test_noise(const GameTable& game) {
   const std::vector<float> clean = priors();
   const auto noisy = [&](uint32_t move) {
     tree.begin(10, {.seed = 1, .tree = 0, .count = move});
-    tree.mix_noise(0.5, 0.25f);
+    tree.prepare_priors(1.0f, 0.5, 0.25f);
     return priors();
   };
   const std::vector<float> first = noisy(0), second = noisy(1);
@@ -230,7 +230,7 @@ void test_noise(const GameTable& game) {
 // The smallest logit there is, for every legal action: still a softmax.
 void test_smallest_logits(const GameTable& game) {
   const Reservation memory(1, size_t{1} << 20);
-  Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
   Dice dice(4);
   tree.reset(random_decision(game, dice, 3).data());
   const std::vector<float> logits(static_cast<size_t>(game.num_actions), -FLT_MAX);
@@ -247,7 +247,7 @@ int32_t test_faults(TrapRules& rules, uint64_t seed) {
   const GameTable game = TrapGame::table(rules);
   const Reservation memory(1, size_t{1} << 22);
   Dice dice(seed);
-  Tree tree(game, 0, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
   tree.reset(random_decision(game, dice, 2).data());
   tree.begin(1000, {.seed = seed, .tree = 0, .count = 0});
   for (int32_t i = 0; i < 5; ++i) simulate(game, tree, false);
@@ -290,7 +290,7 @@ int main() {
       test_advance(game, seed, seed % 3 == 2);
     }
     // From the smallest tree there may be to one of some dozen nodes.
-    const size_t smallest = to_lines(NodeLayout::largest_root_bytes(game));
+    const size_t smallest = to_lines(NodeLayout(game, false).largest_root_bytes(game));
     int32_t num_full = 0;
     for (size_t num_lines = smallest - 1; num_lines < smallest + 60; num_lines += 1 + (num_lines - smallest + 1) / 16) {
       scene() = "memory, " + name + ", lines " + std::to_string(num_lines);

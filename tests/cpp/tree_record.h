@@ -57,6 +57,7 @@ inline TreeRecord record(const GameTable& game, const Tree& tree) {
     add(&node.in_flight, sizeof node.in_flight);
     add(&node.to_play, sizeof node.to_play);
     if (tree.has_vectors()) add_span(tree.player_value_sums(node));
+    if (tree.has_squares()) add_span(tree.square_sums(node));
     std::vector<OutcomeRecord> outcomes;
     if (node.kind == NodeKind::kOfChance) {
       for (const Tree::Outcome& o : tree.outcomes(ref)) {

@@ -143,6 +143,23 @@ ROOT = st.one_of(
 )
 
 
+# Every setting of the selection that is off by default, alone and in any combination.
+SELECTION = st.fixed_dictionaries(
+    {},
+    optional={
+        "c_puct_growth": st.sampled_from([0.5, 2.0]),
+        "c_puct_base": st.sampled_from([3.0, 500.0]),
+        "value_scale": st.sampled_from(["tree", "node"]),
+        "root_first_play": st.sampled_from([1.0, -0.5, "parent"]),
+        "root_policy_temperature": st.sampled_from([0.4, 1.3]),
+        "interior": st.just("gumbel"),
+    },
+)
+CHOICE = st.one_of(
+    st.just({}), st.builds(lambda width: {"choose": "lcb", "lcb_deviations": width}, st.sampled_from([0.1, 1.0, 5.0]))
+)
+
+
 @st.composite
 def cases(draw: st.DrawFn, max_budget: int, games: Any = GAMES) -> Case:
     """Any game, position, rule, K, budget, engine: all knobs of the law."""
@@ -172,6 +189,8 @@ def cases(draw: st.DrawFn, max_budget: int, games: Any = GAMES) -> Case:
         prove=draw(st.booleans()),
         **root,
         **draw(FIRST_PLAY),
+        **draw(SELECTION),
+        **({} if "root" in root else draw(CHOICE)),
     )
     engines: list[dict[str, Any]] = [
         {

@@ -39,7 +39,8 @@ def random_position(game: CoreGame, num_moves: int, seed: int) -> State:
 
     A player is to move there: what chance does in between is drawn and not counted.
     """
-    rng = random.Random(f"{game!r} {num_moves} {seed}")
+    name = repr(game).rsplit("/", 1)[-1]  # the positions of a game in a file do not depend on its folder
+    rng = random.Random(f"{name} {num_moves} {seed}")
 
     def after_chance(state: State) -> State:
         return pass_chance(game, state, lambda _: rng.getrandbits(64))[0]
@@ -114,25 +115,16 @@ class Recorder(evaluators.Synchronous):
 
 
 class FullReference(ReferenceSearch):
-    """The law, counting also what no decision needs: the values of all players, and what came of chance."""
+    """The law, counting also what no decision needs: what came of chance."""
 
     def _back_up(self, path: list[tuple[Node, int]], leaf: Node) -> None:
-        for node, _ in path:  # before a proven value takes the place of the evaluation
-            vars(node).setdefault("player_sums", list(node.values or [0.0] * self.game.num_players))
         super()._back_up(path, leaf)
         values = leaf.values
         for node, edge in reversed(path):
             child = node.children[edge]
             values = child.values if child.is_proven else values
-            _count(node, values)
             if node.to_play == CHANCE:
                 _count_outcome(self.game, node, edge, child, values[0])
-
-
-def _count(node: Node, values: list[float]) -> None:
-    """Add what one simulation brought to the sums by player, which begin with the node's own evaluation."""
-    sums = vars(node)["player_sums"]
-    vars(node)["player_sums"] = [total + value for total, value in zip(sums, values, strict=True)]
 
 
 def _count_outcome(game: CoreGame, chance: Node, outcome: int, child: Node, value: float) -> None:
@@ -164,14 +156,14 @@ def reference_tree(root: Node) -> dict[tuple[int, ...], tuple[Any, ...]]:
 def _fields(node: Node) -> tuple[Any, ...]:
     count, has_vectors = len(node.actions), node.state.game.num_values > 1
     is_expanded = node.prior is not None
-    own = node.values if is_expanded else [0.0] * node.state.game.num_players
+    nothing = [0.0] * node.state.game.num_players
     in_flight = int(node.edges_in_flight.sum()) if is_expanded else 0
     return (
         "expanded" if is_expanded else "over" if node.to_play == TERMINAL else "new",
         node.visits,
         node.value,
         node.value_sum,
-        tuple(vars(node).get("player_sums", own)) if has_vectors else (),
+        tuple(node.value_sums or nothing) if has_vectors else (),
         tuple(node.actions),
         node.prior.astype(np.float32).tobytes() if is_expanded else None,
         (node.edge_visits if is_expanded else np.zeros(count, np.int32)).tobytes(),
@@ -190,14 +182,13 @@ def _chance_fields(node: Node) -> tuple[Any, ...]:
     listed = game.chance_outcomes(node.state) if is_listed else [(outcome, 0.0) for outcome in sorted(node.children)]
     came = [_outcomes_of(node).get(outcome, (0, 0.0, False)) for outcome, _ in listed]
     proven = [outcome in node.children and node.children[outcome].is_proven for outcome, _ in listed]
-    nothing = [0.0] * game.num_players
-    sums = vars(node).get("player_sums", nothing)
+    assert node.visits == sum(visits for visits, *_ in came)
     return (
         "chance",
-        sum(visits for visits, *_ in came),
+        node.visits,
         node.value,
-        sums[0],
-        tuple(sums) if game.num_values > 1 else (),
+        node.value_sums[0],
+        tuple(node.value_sums) if game.num_values > 1 else (),
         tuple(outcome for outcome, _ in listed),
         np.array([probability for _, probability in listed], np.float32).tobytes(),
         np.array([visits for visits, *_ in came], np.int32).tobytes(),

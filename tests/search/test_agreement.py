@@ -26,7 +26,7 @@ from windrow.engines import Vectorized
 from windrow.evaluators import HashEvaluator
 from windrow.games import CoreGame, State
 from windrow.games.python_game import as_core_game
-from windrow.reference import Node, ReferenceSearch, playable_edges
+from windrow.reference import Node, ReferenceSearch, playable_edges, surest_edge
 
 
 class ReferenceTrees:
@@ -68,6 +68,12 @@ class ReferenceTrees:
         for action, share in zip(search.root.actions, shares.tolist(), strict=True):
             policy[action] = share
         return search.root.actions[search.gumbel.best_edge(search.root, playable)], policy
+
+    def surest_action(self, tree: int) -> int:
+        """The action to play by its lower confidence bound."""
+        search = self._searches[self._index[tree]]
+        assert search.root is not None
+        return search.root.actions[surest_edge(search.config, search.root)]
 
     def proven(self, tree: int) -> tuple[float | None, int, list[int]]:
         """The root's proven value and distance, and the playable actions."""
@@ -145,6 +151,9 @@ def check(case: Case) -> None:
                 if search.config.root == "gumbel":
                     answer = (results[tree].best_action, results[tree].policy.tolist())
                     assert answer == reference.gumbel_answer(tree), f"tree {tree}, search {turn} of\n{case!r}"
+                if search.config.choose == "lcb":
+                    assert results[tree].best_action == reference.surest_action(tree), f"tree {tree} of\n{case!r}"
+                    assert results[tree].principal_variation[:1] == [results[tree].best_action]
                 if (proven := results[tree].proven) is not None:
                     found = proven.value, proven.distance, np.flatnonzero(proven.playable).tolist()
                     assert found == reference.proven(tree), f"tree {tree}, search {turn} of\n{case!r}"

@@ -15,7 +15,7 @@ from windrow.evaluators.hashing import HashEvaluator
 from windrow.games.chance import pass_chance
 from windrow.games.core_game import CoreGame, State
 from windrow.games.registry import make_game
-from windrow.reference import ReferenceSearch
+from windrow.reference import ReferenceSearch, surest_edge
 from windrow.search.engines import find_engine
 from windrow.search.search import Search
 
@@ -27,6 +27,12 @@ _GAMES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("azul", {"players": 3}),
 )
 _BUDGET = 48
+_SELECTION: list[dict[str, Any]] = [
+    {"c_puct_growth": 1.0, "c_puct_base": 10.0, "value_scale": "tree"},
+    {"value_scale": "node", "root_first_play": 1.0},
+    {"root_policy_temperature": 1.3, "interior": "gumbel"},
+    {"choose": "lcb", "lcb_deviations": 1.0},
+]
 
 
 class EngineFaultError(AssertionError):
@@ -72,6 +78,9 @@ def _configs(options: EngineOptions, able: Capabilities, game: CoreGame) -> Iter
     yield base
     yield base.replace(c_puct=2.5, first_play="parent", first_play_reduction=0.25, max_depth=3)
     yield base.replace(dirichlet_fraction=0.25)
+    for settings in _SELECTION:
+        if not settings.keys() & set(able.fixed):
+            yield base.replace(**settings)
     if able.proves:
         yield base.replace(prove=True)
     if "gumbel" in able.roots:
@@ -126,6 +135,9 @@ def _compare(
         visits = np.zeros(search.game.num_actions, np.int64)
         visits[wanted.actions] = wanted.edge_visits
         _require(result.visits.tolist() == visits.tolist(), f"visits differ from the reference's {visits}", search)
+        if search.config.choose == "lcb":
+            action = wanted.actions[surest_edge(search.config, wanted)]
+            _require(result.best_action == action, f"best_action differs from the reference's {action}", search)
         mean = wanted.value if wanted.is_proven else wanted.value_sum / wanted.visits
         _require(abs(result.value - mean) < 1e-5, f"value {result.value} differs from the reference's {mean}", search)
 

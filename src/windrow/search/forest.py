@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -35,27 +35,34 @@ def make_forest(
     game: CoreGame, config: SearchConfig, schedule: Schedule, num_trees: int, cache: PredictionCache | None
 ) -> _core.Forest:
     """Create an empty forest of `num_trees` trees for this config and schedule."""
-    parent = config.first_play == "parent"
+    root_first_play = config.first_play if config.root_first_play is None else config.root_first_play
+    root_reduction = config.first_play_reduction if config.root_first_play is None else 0.0
     max_memory = memory_for_trees(config)
     try:
         return _core.Forest(
             game.native,
             num_trees,
             c_puct=config.c_puct,
+            c_puct_growth=config.c_puct_growth,
+            c_puct_base=config.c_puct_base,
+            value_scale=config.value_scale,
             in_flight=config.in_flight,
             virtual_loss=config.virtual_loss,
-            first_play_parent=parent,
-            first_play_value=config.first_play_reduction if parent else float(config.first_play),
+            first_play=_first_play(config.first_play, config.first_play_reduction),
+            root_first_play=_first_play(root_first_play, root_reduction),
             proves=config.prove,
             share_collisions=config.on_collision == "share",
             leaves_per_tree=schedule.leaves_per_tree,
             max_depth=config.max_depth or 0,
             dirichlet_alpha=config.dirichlet_alpha,
             dirichlet_fraction=config.dirichlet_fraction,
+            root_policy_temperature=config.root_policy_temperature,
             gumbel_considered=config.gumbel_considered if config.root == "gumbel" else 0,
             gumbel_scale=config.gumbel_scale,
             gumbel_visit_offset=config.gumbel_visit_offset,
             gumbel_value_scale=config.gumbel_value_scale,
+            improves_interior=config.interior == "gumbel",
+            lcb_deviations=config.lcb_deviations if config.choose == "lcb" else 0.0,
             seed=config.seed,
             num_threads=schedule.num_threads,
             spin_us=schedule.spin_us,
@@ -66,9 +73,16 @@ def make_forest(
         raise ConfigError(f"{num_trees} trees cannot be searched with max_memory={max_memory}: {error}") from None
 
 
+def _first_play(value: float | Literal["parent"], reduction: float) -> tuple[bool, float]:
+    """(whether it is the parent's value less a number, the number)."""
+    return (True, reduction) if value == "parent" else (False, value)
+
+
 def roots_of(forest: _core.Forest, trees: npt.NDArray[np.int32], game: CoreGame, config: SearchConfig) -> Roots:
     """The results at the roots of `trees` in a forest."""
     improved, chosen = forest.gumbel_roots(trees) if config.root == "gumbel" else (None, None)
+    if config.choose == "lcb":
+        chosen = forest.surest_actions(trees)
     by_player = forest.player_values(trees) if game.num_values > 1 else None
     proofs = read_proofs(forest, trees) if config.prove else None
     return Roots(*forest.roots(trees), by_player, forest.lines(trees), improved, chosen, proofs)

@@ -35,7 +35,8 @@ class SearchResult:
     principal_variation: the most visited line of play, as actions, from `best_action` on; it ends where chance is to
         move.
     improved_policy: [A] with a Gumbel root, the prior improved by the values found; None with a PUCT root.
-    chosen_action: with a Gumbel root, the action that survived sequential halving; None with a PUCT root.
+    chosen_action: with a Gumbel root, the action that survived sequential halving; with `choose="lcb"`, the action of
+        the highest lower confidence bound; else None.
     proven: with `SearchConfig(prove=True)`, what is exact; else None.
     stats: counts and times of the whole run, over all its trees.
     """
@@ -68,7 +69,8 @@ class SearchResult:
     def best_action(self) -> int:
         """The most visited action, ties to the lowest; without simulations, the action with the highest prior.
 
-        With a Gumbel root, it is the action that survived sequential halving. No action that a proven one beats is
+        With a Gumbel root, it is the action that survived sequential halving; with `choose="lcb"`, the action with the
+        highest lower confidence bound on its value. No action that a proven one beats is
         chosen, and of a proven position the action that wins soonest or holds out longest.
         """
         if self.chosen_action is not None:
@@ -113,7 +115,7 @@ class SearchResult:
 
         With a Gumbel root, it is `best_action`: the root's noise has already decided.
         """
-        if self.chosen_action is not None:
+        if self.improved_policy is not None and self.chosen_action is not None:
             return self.chosen_action
         seed, tree, move = self.random_key
         draw = Stream(seed, tree, move, Purpose.MOVE, 0).next_uniform()

@@ -54,6 +54,7 @@ CAPABILITIES = Capabilities(
     has_copies=False,
     has_time_limit=False,
     proves=False,
+    fixed=("c_puct_growth", "value_scale", "root_first_play", "root_policy_temperature", "choose", "interior"),
     has_stages=False,
     streams=False,
     evaluator="device",
