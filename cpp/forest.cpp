@@ -281,14 +281,17 @@ void Forest::complete(Batch& batch, const float* logits, const float* values) {
   }
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
     for_each_round(batch, begin, end, [&](const Round& round) { expand_round(round, logits, values); });
-    const auto back_up = [&]<Proofs kProofs>() {
-      if (game_.num_values > 1) return back_up_rounds<true, kProofs>(batch, begin, end);
-      return back_up_rounds<false, kProofs>(batch, begin, end);
+    const auto back_up = [&]<Proofs kProofs, bool kSquares>() {
+      if (game_.num_values > 1) return back_up_rounds<true, kProofs, kSquares>(batch, begin, end);
+      return back_up_rounds<false, kProofs, kSquares>(batch, begin, end);
     };
+    const bool has_squares = layout_for(game_, options_).has_squares();
     if (options_.proves) {
-      back_up.template operator()<Proofs::kMarked>();
+      has_squares ? back_up.template operator()<Proofs::kMarked, true>()
+                  : back_up.template operator()<Proofs::kMarked, false>();
     } else {
-      back_up.template operator()<Proofs::kNone>();
+      has_squares ? back_up.template operator()<Proofs::kNone, true>()
+                  : back_up.template operator()<Proofs::kNone, false>();
     }
   });
   give_back(batch);
@@ -307,7 +310,7 @@ void Forest::expand_round(const Round& round, const float* logits, const float* 
 
 // Backs up the simulations of the rounds [begin, end), in the order of selection within each tree. Like the way down,
 // the way up is taken in several trees at once, one step of each in turn.
-template <bool kVectors, Proofs kProofs>
+template <bool kVectors, Proofs kProofs, bool kSquares>
 void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
   struct Climber {
     Tree* tree;
@@ -343,11 +346,11 @@ void Forest::back_up_rounds(const Batch& batch, int32_t begin, int32_t end) {
       Climber& climber = climbers[i];
       Tree& tree = *climber.tree;
       if constexpr (kProofs == Proofs::kNone) {
-        climber.at =
-            kVectors ? tree.climb_with_vectors(climber.at, climber.leaf) : tree.climb(climber.at, climber.value);
+        climber.at = kVectors ? tree.climb_with_vectors<kSquares>(climber.at, climber.leaf)
+                              : tree.climb<kSquares>(climber.at, climber.value);
       } else {
-        climber.at = kVectors ? tree.climb_with_vectors_and_prove(climber.at, climber.leaf)
-                              : tree.climb_and_prove(climber.at, climber.value);
+        climber.at = kVectors ? tree.climb_with_vectors_and_prove<kSquares>(climber.at, climber.leaf)
+                              : tree.climb_and_prove<kSquares>(climber.at, climber.value);
       }
       if (climber.at != tree.root()) {
         tree.prefetch(tree.node(climber.at).parent);

@@ -175,7 +175,7 @@ class Forest {
   void note_if_finished(const Tree& tree);
   bool is_ready(const Tree& tree, bool overlap) const;
   int32_t choose_trees(Batch& batch, int32_t max_leaves, int32_t first, int32_t last, bool overlap, int32_t num_left);
-  template <InFlight kRule, Proofs kProofs>
+  template <InFlight kRule, Proofs kProofs, bool kUniform>
   void gather(Batch& batch, int32_t begin, int32_t end);
   void gather_all(Batch& batch);
   void number_rows(Batch& batch);
@@ -189,7 +189,7 @@ class Forest {
   Round& round_of(int32_t slot, int32_t tree);
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void expand_round(const Round& round, const float* logits, const float* values);
-  template <bool kVectors, Proofs kProofs>
+  template <bool kVectors, Proofs kProofs, bool kSquares>
   void back_up_rounds(const Batch& batch, int32_t begin, int32_t end);
   Tree& idle_tree(int32_t index, const char* verb);
   template <class Fn>

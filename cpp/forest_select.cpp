@@ -151,9 +151,14 @@ void Forest::number_rows(Batch& batch) {
 
 void Forest::gather_all(Batch& batch) {
   pool_.for_each(batch.num_rounds, piece_size(batch.num_rounds), [&](int32_t begin, int32_t end) {
+    const bool is_uniform = options_.rules.are_uniform();
     const auto gather_by = [&]<InFlight kRule>() {
-      if (options_.proves) return gather<kRule, Proofs::kMarked>(batch, begin, end);
-      return gather<kRule, Proofs::kNone>(batch, begin, end);
+      if (options_.proves) {
+        return is_uniform ? gather<kRule, Proofs::kMarked, true>(batch, begin, end)
+                          : gather<kRule, Proofs::kMarked, false>(batch, begin, end);
+      }
+      return is_uniform ? gather<kRule, Proofs::kNone, true>(batch, begin, end)
+                        : gather<kRule, Proofs::kNone, false>(batch, begin, end);
     };
     switch (options_.rules.in_flight) {
       case InFlight::kVisits:
@@ -280,7 +285,7 @@ Round& Forest::round_of(int32_t slot, int32_t tree) {
 
 // Gathers the rounds [begin, end) of a batch. Several descents are under way at once, one step of each in turn, so
 // that while one waits for its next node to arrive from memory the others work.
-template <InFlight kRule, Proofs kProofs>
+template <InFlight kRule, Proofs kProofs, bool kUniform>
 void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
   Cursor cursors[kInterleave];
   int32_t num_active = 0, next = begin;
@@ -333,7 +338,7 @@ void Forest::gather(Batch& batch, int32_t begin, int32_t end) {
         if (!is_root && options_.improves_interior) {
           return move_to(cursor, tree.step_down_improved(cursor.at, options_.gumbel));
         }
-        return move_to(cursor, tree.step_down<kRule, kProofs>(cursor.at, options_.rules));
+        return move_to(cursor, tree.step_down<kRule, kProofs, kUniform>(cursor.at, options_.rules));
       }
       case NodeKind::kOfChance:
         return move_to(cursor, tree.step_chance(cursor.at, cursor.num_draws++));

@@ -35,6 +35,7 @@ enum class InFlight : uint8_t {
 struct FirstPlay {
   bool is_parent;  // the node's own mean value less `value`; else `value`
   float value;
+  bool operator==(const FirstPlay&) const = default;
 };
 
 // Which values' standard deviation the exploration constant is relative to.
@@ -63,8 +64,10 @@ struct Rules {
   float virtual_loss;
   FirstPlay first_play, root_first_play;
 
-  // Whether c(s) is c_puct everywhere.
-  bool is_constant() const { return c_puct_growth == 0.0f && value_scale == ValueScale::kFixed; }
+  // Whether they are the same at every node: c(s) is c_puct, and the root's first-play value is that of all.
+  bool are_uniform() const {
+    return c_puct_growth == 0.0f && value_scale == ValueScale::kFixed && root_first_play == first_play;
+  }
 };
 
 // The edges of one node, as arrays. `count` is a multiple of kLanes; padding has the prior kPadding, so that

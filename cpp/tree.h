@@ -148,18 +148,18 @@ class Tree {
   // One step of a simulation from an expanded node: takes the best edge, marks it in flight, and returns the child,
   // made now if this is its first visit. kNone: there is no memory for it, and nothing was marked. `at` is updated if
   // the node had to be opened.
-  template <InFlight kRule, Proofs kProofs>
+  template <InFlight kRule, Proofs kProofs, bool kUniform>
   Ref step_down(Ref& at, const Rules& rules) {
     if (!make_open(at)) return kNone;
     const Node& from = node(at);
-    const FirstPlay& first = at == root_ ? rules.root_first_play : rules.first_play;
+    const FirstPlay& first = !kUniform && at == root_ ? rules.root_first_play : rules.first_play;
     const float first_play = first.is_parent
                                  ? static_cast<float>(from.value_sum) / static_cast<float>(from.visits) - first.value
                                  : first.value;
     const float sqrt_visits = std::sqrt(static_cast<float>(from.visits + from.in_flight));
-    const float c_puct = rules.is_constant() ? rules.c_puct : exploration(from, rules);
-    return follow(at,
-                  best_edge<kRule, kProofs>(statistics_of(from), c_puct, sqrt_visits, rules.virtual_loss, first_play));
+    const float constant = kUniform ? rules.c_puct : exploration(from, rules);
+    return follow(
+        at, best_edge<kRule, kProofs>(statistics_of(from), constant, sqrt_visits, rules.virtual_loss, first_play));
   }
 
   // The same below a root, along the edge whose share of the visits lags most behind the improved policy.
@@ -235,20 +235,22 @@ class Tree {
     return end.to_play <= 0 ? end.value : -end.value;
   }
   // Lowers the marks of the edge that leads to `at` and adds the value to it, for the player who moved there.
+  template <bool kSquares>
   Ref climb(Ref at, double value) {
     const Node& child = node(at);
     Node& parent = node(child.parent);
-    if (layout_.has_squares()) layout_.squares(parent)[0] += value * value;
+    if constexpr (kSquares) layout_.squares(parent)[0] += value * value;
     return pass_up(child, parent, parent.to_play <= 0 ? value : -value);
   }
   // The same with the values of `leaf`, one per player.
+  template <bool kSquares>
   Ref climb_with_vectors(Ref at, Ref leaf) {
     const Node& child = node(at);
     Node& parent = node(child.parent);
     const float* values = layout_.player_values(node(leaf)).values(num_values());
     double* sums = layout_.player_values(parent).value_sums();
     for (int32_t player = 0; player < num_values(); ++player) sums[player] += static_cast<double>(values[player]);
-    if (layout_.has_squares()) {
+    if constexpr (kSquares) {
       double* squares = layout_.squares(parent);
       for (int32_t player = 0; player < num_values(); ++player) squares[player] += square(values[player]);
     }
@@ -256,14 +258,16 @@ class Tree {
   }
   // Both again for searches that prove: what is proven at `at` is noted above it, and what is proven there takes the
   // place of what was carried up.
+  template <bool kSquares>
   Ref climb_and_prove(Ref at, double& value) {
-    const Ref up = climb(at, value);
+    const Ref up = climb<kSquares>(at, value);
     if (node(at).is_proven) note_proof(at);
     if (node(up).is_proven) value = value_for_first_player(up);
     return up;
   }
+  template <bool kSquares>
   Ref climb_with_vectors_and_prove(Ref at, Ref& leaf) {
-    const Ref up = climb_with_vectors(at, leaf);
+    const Ref up = climb_with_vectors<kSquares>(at, leaf);
     if (node(at).is_proven) note_proof(at);
     if (node(up).is_proven) leaf = up;
     return up;
@@ -273,19 +277,27 @@ class Tree {
     if (node(leaf).kind == NodeKind::kOver) node(leaf).is_proven = true;
   }
   void back_up(Ref leaf) {
+    if (layout_.has_squares()) {
+      back_up_with<true>(leaf);
+    } else {
+      back_up_with<false>(leaf);
+    }
+    ++counters.simulations;
+  }
+  template <bool kSquares>
+  void back_up_with(Ref leaf) {
     if (proves_) {
       note_end(leaf);
       double value = value_for_first_player(leaf);
       for (Ref at = leaf; at != root_;) {
-        at = has_vectors() ? climb_with_vectors_and_prove(at, leaf) : climb_and_prove(at, value);
+        at = has_vectors() ? climb_with_vectors_and_prove<kSquares>(at, leaf) : climb_and_prove<kSquares>(at, value);
       }
     } else if (has_vectors()) {
-      for (Ref at = leaf; at != root_;) at = climb_with_vectors(at, leaf);
+      for (Ref at = leaf; at != root_;) at = climb_with_vectors<kSquares>(at, leaf);
     } else {
       const double value = value_for_first_player(leaf);
-      for (Ref at = leaf; at != root_;) at = climb(at, value);
+      for (Ref at = leaf; at != root_;) at = climb<kSquares>(at, value);
     }
-    ++counters.simulations;
   }
 
   // --- Reading -------------------------------------------------------------------------------------------------

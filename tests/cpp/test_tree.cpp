@@ -35,8 +35,9 @@ Ending simulate(const GameTable& game, Tree& tree, bool is_pending, TrapRules* t
   for (;;) {
     const NodeKind kind = tree.node(at).kind;
     if (kind != NodeKind::kExpanded && kind != NodeKind::kOfChance) break;
-    const Ref child = kind == NodeKind::kOfChance ? tree.step_chance(at, num_draws++)
-                                                  : tree.step_down<InFlight::kVisits, Proofs::kNone>(at, kPlainRules);
+    const Ref child = kind == NodeKind::kOfChance
+                          ? tree.step_chance(at, num_draws++)
+                          : tree.step_down<InFlight::kVisits, Proofs::kNone, true>(at, kPlainRules);
     if (child == kNone) {
       tree.unmark(at);
       return Ending::kFull;
