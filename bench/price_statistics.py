@@ -37,7 +37,7 @@ class Equal:
     is_bound: bool
 
 
-def paired_difference(case: BoolArray, base: BoolArray) -> tuple[float, float]:
+def paired_difference(case: BoolArray | FloatArray, base: BoolArray | FloatArray) -> tuple[float, float]:
     """By how much the mean of `case` is above that of `base`, and the standard error, over the same positions."""
     differences = case.astype(np.float64) - base.astype(np.float64)
     if len(differences) < 2:
