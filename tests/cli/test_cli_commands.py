@@ -35,6 +35,17 @@ def test_search_takes_a_position() -> None:
     assert code != 0 and "give only one of them" in err
 
 
+def test_search_prints_what_is_proven() -> None:
+    """The player to move has three in column 1."""
+    found = run_json("search", "connect4", "--moves", "121213", "--set", "prove=true", "--sims", "300")
+    assert found["proven"] == "win in 1" == found["moves"][0]["proven"] and found["best_move"] == "1"
+    assert found["stats"]["stopped_by"] == "proven" and found["stats"]["simulations"] < 300
+    code, out, _ = run("search", "connect4", "--moves", "121213", "--set", "prove=true", "--sims", "300")
+    assert code == 0 and "(proven: win in 1)" in out
+    code, out, _ = run("search", "connect4", "--moves", "121213", "--sims", "300")
+    assert code == 0 and "proven" not in out
+
+
 def test_search_takes_a_position_of_ones_own_game() -> None:
     """O has a3, x has b2; x to move."""
     game = f"{Path(__file__).parents[1] / 'games' / 'sound_games.py'}:NotatedTictactoe"

@@ -15,7 +15,7 @@ from protocol_cases import Talk, analyse, hang_up
 from windrow import ConfigError, Search, SearchConfig, make_game
 from windrow.engine_registry import ENGINES
 from windrow.engines import Auto, Vectorized
-from windrow.evaluators import HashEvaluator, RolloutEvaluator, from_function
+from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator, from_function
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import as_core_game
 from windrow.play.specs import parse_game
@@ -84,6 +84,8 @@ def test_many_at_once_are_each_as_alone(num_trees: int) -> None:
         {"root": "gumbel", "gumbel_scale": 1.0, "seed": 3},
         {"on_collision": "skip", "leaves_per_tree": 6},
         {"max_depth": 3},
+        {"choose": "lcb", "value_scale": "node"},
+        {"prove": True},
     ],
     ids=str,
 )
@@ -97,6 +99,15 @@ def test_settings_of_one_query_are_no_others_business(setting: dict[str, Any]) -
         for name, changes in (("plain", {}), ("special", setting)):
             config = SearchConfig(num_simulations=120, **changes)
             check_answer(answers[f"{name} {turn}"], CONNECT4, HashEvaluator(), config, state)
+
+
+def test_a_proven_win_is_the_best_move_and_named() -> None:
+    """X has three in column 1 and is to move."""
+    query = {"id": 1, "position": "121213", "num_simulations": 300, "settings": {"prove": True}}
+    (answer,) = analyse(CONNECT4, UniformEvaluator(), query)
+    assert answer["stopped_by"] == "proven" and answer["root_info"]["proven"] == "win in 1"
+    assert answer["root_info"]["best_move"] == "1" == answer["move_infos"][0]["move"]
+    assert answer["move_infos"][0]["proven"] == "win in 1"
 
 
 @pytest.mark.parametrize(

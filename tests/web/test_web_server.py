@@ -78,6 +78,16 @@ def test_a_position_a_move_and_the_tree_that_stays(client: Client) -> None:
     assert line["line"][0] == root["moves"][0]["action"] and len(line["names"]) == len(line["line"])
 
 
+def test_what_is_proven_is_told(client: Client) -> None:
+    """The player to move has three in column 1."""
+    client.ask(**SETTINGS)
+    client.ask(type="position", text="121213")
+    client.ask(type="think", side="a")
+    found = client.last_update()
+    assert (found["best"], found["proven"], found["stats"]["stopped_by"]) == (0, "win in 1", "proven")
+    assert found["proofs"]["0"] == "win in 1" and found["moves"][0][0] == 0
+
+
 def _size(node: dict[str, Any]) -> int:
     return 1 + sum(map(_size, node["children"]))
 

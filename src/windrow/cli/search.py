@@ -150,6 +150,7 @@ def search(
                 "evaluator": chosen.label,
                 "best_move": rules.action_name(result.best_action),
                 "value": result.value,
+                "proven": "" if result.proven is None else result.proven.describe(),
                 "principal_variation": [rules.action_name(action) for action in result.principal_variation],
                 "moves": found,
                 "stats": {**asdict(result.stats), "simulations_per_second": result.stats.simulations_per_second},
@@ -165,6 +166,7 @@ def search(
         )
     console.print(str(state), markup=False)
     console.print()
+    has_proofs = any(row["proven"] for row in found)
     rows = [
         (
             row["move"],
@@ -172,18 +174,21 @@ def search(
             f"{row['share']:.1%}",
             f"{row['q']:+.3f}" if row["visits"] else "-",
             f"{row['prior']:.3f}",
+            *([row["proven"]] if has_proofs else []),
             " ".join(row["line"][:_MAX_LINE]) + (" ..." if len(row["line"]) > _MAX_LINE else ""),
         )
         for row in found
     ]
-    print_table(("move", "visits", "share", "Q", "prior", "<line of play"), rows)
+    proofs = ["proven"] if has_proofs else []
+    print_table(("move", "visits", "share", "Q", "prior", *proofs, "<line of play"), rows)
     num_hidden = len(rules.legal_actions(state)) - len(rows)
     if num_hidden:
         console.print(f"{counted(num_hidden, 'more move')} not shown (--top)", style="dim")
-    stats = result.stats
+    stats, proof = result.stats, result.proven.describe() if result.proven else ""
     console.print(
         f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], value {result.value:+.3f} for the player "
-        f"to move\n[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
+        f"to move{f' (proven: {proof})' if proof else ''}\n"
+        f"[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
         f"({stats.simulations_per_second:,.0f} per second), {chosen.label}, {stats.engine}, "
         f"{counted(stats.nn_batches, 'evaluator call')} with {stats.nn_positions / max(stats.nn_batches, 1):.1f} "
         f"positions, depth {stats.max_depth}, stopped by {stats.stopped_by}[/dim]"
@@ -199,10 +204,11 @@ def _watch(results: Iterator[SearchResult], bar: ProgressBar) -> SearchResult:
 
 
 def _rows(searcher: Search, result: SearchResult, top: int) -> list[dict[str, Any]]:
-    """The most visited moves, as they are printed."""
+    """The best move and the most visited others, as they are printed."""
     rules, total = result.game, max(int(result.visits.sum()), 1)
     legal: list[int] = rules.legal_actions(result.state)
-    order = sorted(legal, key=lambda action: (-int(result.visits[action]), -float(result.prior[action]), action))
+    best, visits, prior = result.best_action, result.visits.tolist(), result.prior.tolist()
+    order = sorted(legal, key=lambda action: (action != best, -visits[action], -prior[action], action))
     return [
         {
             "move": rules.action_name(action),
@@ -211,6 +217,7 @@ def _rows(searcher: Search, result: SearchResult, top: int) -> list[dict[str, An
             "share": int(result.visits[action]) / total,
             "q": float(result.q[action]),
             "prior": float(result.prior[action]),
+            "proven": "" if result.proven is None else result.proven.describe(action),
             "line": [rules.action_name(step) for step in searcher.line_after(action)],
         }
         for action in order[:top]

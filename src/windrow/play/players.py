@@ -39,7 +39,10 @@ MAX_TREES = 512
 _STONE_GAMES = ("connect4", "gomoku", "othello", "tictactoe")
 """Games in which every move adds one stone to the board."""
 _ABBREVIATIONS = {"sims": "num_simulations", "simulations": "num_simulations", "threads": "num_threads"}
-_TRAINED_SETTINGS = ("c_puct", "first_play", "first_play_reduction")
+_TRAINED_SETTINGS = (
+    *("c_puct", "c_puct_growth", "c_puct_base", "value_scale"),
+    *("first_play", "first_play_reduction"),
+)
 """Settings of the search that a checkpoint keeps from its training, unless the spec sets them."""
 
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from windrow.games.core_game import CoreGame
 from windrow.protocols.scheduler import Job
+from windrow.search.forest import roots_of
 from windrow.search.lines import most_visited_line
+from windrow.search.result import weights_to_play
 
 
 def describe_tree(
@@ -29,10 +31,11 @@ def describe_tree(
     if root is None or root.kind != "expanded":
         return None
     trees = np.array([tree], np.int32)
-    visits, priors, qs, values = (array[0] for array in forest.roots(trees))
-    best = int(np.argmax(visits if visits.any() else priors))
-    if job.config.root == "gumbel":
-        best = int(forest.gumbel_roots(trees)[1][0])
+    roots = roots_of(forest, trees, game, job.config)
+    visits, priors, qs = roots.visits[0], roots.priors[0], roots.qs[0]
+    proven = None if roots.proofs is None else roots.proofs.at(0)
+    chosen = roots.chosen_actions
+    best = int(np.argmax(weights_to_play(visits, priors, proven)) if chosen is None else chosen[0])
     # The best move first, whatever made it so; then as `windrow search` has them.
     order = sorted(
         root.actions.tolist(),
@@ -45,9 +48,9 @@ def describe_tree(
         return most_visited_line(action, lambda line: [forest.node(tree, line)], max_length=max_line)
 
     total = max(int(visits.sum()), 1)
-    value = float(values)
-    if game.num_values > 1:
-        by_player = [float(mean) for mean in forest.player_values(trees)[0]]
+    value = float(roots.values[0])
+    if roots.player_values is not None:
+        by_player = [float(mean) for mean in roots.player_values[0]]
     else:
         by_player = [value if player == root.to_play else 0.0 - value for player in range(game.num_players)]
     return {
@@ -58,7 +61,8 @@ def describe_tree(
             "win_rate": (value + 1) / 2,
             "values": by_player,
             "best_move": game.action_name(best),
-            "principal_variation": [game.action_name(action) for action in forest.lines(trees)[0][:max_line]],
+            "principal_variation": [game.action_name(action) for action in roots.lines[0][:max_line]],
+            **({} if proven is None else {"proven": proven.describe()}),
         },
         "move_infos": [
             {
@@ -70,6 +74,7 @@ def describe_tree(
                 "q": float(qs[action]),
                 "win_rate": (float(qs[action]) + 1) / 2,
                 "prior": float(priors[action]),
+                **({} if proven is None else {"proven": proven.describe(action)}),
                 "line": [game.action_name(step) for step in line_of(action)],
             }
             for place, action in enumerate(order[:max_moves])

@@ -75,7 +75,7 @@ class SearchResult:
         """
         if self.chosen_action is not None:
             return self.chosen_action
-        return int(np.argmax(self._weights()))
+        return int(np.argmax(weights_to_play(self.visits, self.prior, self.proven)))
 
     @property
     def policy(self) -> FloatArray:
@@ -95,20 +95,10 @@ class SearchResult:
             policy = np.zeros_like(self.prior)
             policy[self.best_action] = 1
             return policy
-        weights = self._weights().astype(np.float64)
+        weights = weights_to_play(self.visits, self.prior, self.proven).astype(np.float64)
         # Scaled first, so that a small temperature cannot overflow.
         weights = (weights / weights.max()) ** (1.0 / temperature)
         return (weights / weights.sum()).astype(np.float32)
-
-    def _weights(self) -> npt.NDArray[Any]:
-        """[A] What the choice of an action goes by: visits, or priors without simulations, of playable actions."""
-        if self.proven is None:
-            return self.visits if self.visits.any() else self.prior
-        playable = self.proven.playable
-        for weights in (self.visits, self.prior):
-            if weights[playable].any():
-                return weights * playable
-        return playable.astype(np.float32)
 
     def sample_action(self) -> int:
         """Draw an action from `policy`. The same seed, tree and move always give the same action.
@@ -124,10 +114,11 @@ class SearchResult:
         return int(np.searchsorted(cumulative, draw * float(cumulative[-1]), side="right"))
 
     def table(self, *, max_rows: int = 10) -> str:
-        """The most visited actions as a text table: visits, share, Q, prior and line of play."""
+        """The best action and the most visited others as a text table: visits, share, Q, prior and line of play."""
         legal: list[int] = list(self.game.legal_actions(self.state))
         name = _namer(self.game)
-        order = sorted(legal, key=lambda action: (-int(self.visits[action]), -float(self.prior[action])))
+        best, visits, prior = self.best_action, self.visits.tolist(), self.prior.tolist()
+        order = sorted(legal, key=lambda action: (action != best, -visits[action], -prior[action]))
         total = max(int(self.visits.sum()), 1)
         proofs = ["" if self.proven is None else self.proven.describe(action) for action in order[:max_rows]]
         lines = ["move   visits   share       Q   prior" + ("   proven" if any(proofs) else "")]
@@ -153,6 +144,16 @@ class SearchResult:
     def _repr_html_(self) -> str:
         """The table as HTML, for notebooks."""
         return f"<pre>{escape(self.table())}</pre>"
+
+
+def weights_to_play(visits: npt.NDArray[np.int32], prior: FloatArray, proven: Proven | None) -> npt.NDArray[Any]:
+    """[A] What the choice of an action goes by: visits, or priors without simulations, of playable actions."""
+    if proven is None:
+        return visits if visits.any() else prior
+    for weights in (visits, prior):
+        if weights[proven.playable].any():
+            return weights * proven.playable
+    return proven.playable.astype(np.float32)
 
 
 def _namer(game: Any) -> Callable[[int], str]:

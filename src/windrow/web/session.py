@@ -31,7 +31,8 @@ from windrow.games.byte_game import ByteGame
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
-from windrow.search.engines import engines_that
+from windrow.search.engines import engine_class, engines_that
+from windrow.search.proofs import Proven
 from windrow.search.trees import describe_node, describe_tree, name_line, readable_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
@@ -290,6 +291,7 @@ class Session:
         if request.has("c_puct"):
             settings["c_puct"] = request.number("c_puct", 0.0, 100.0)
         config = SearchConfig(**settings)
+        config = config.replace(prove=engine_class(config).capabilities.proves)
         evaluator, thinker = self._table.evaluators[number], self._thinkers[side]
         self._budgets[side] = (limits.max_simulations if seconds else simulations, seconds)
         await self._call(side, lambda: thinker.set_up(evaluator, config))
@@ -370,6 +372,11 @@ class Session:
         self._loop.call_soon_threadsafe(self._outbox.put_nowait, (text, thinker))
 
 
+def proofs_of(proven: Proven, actions: list[int]) -> dict[int, str]:
+    """The actions whose value is exact, each with it in a few words."""
+    return {action: text for action in actions if (text := proven.describe(action))}
+
+
 def describe_result(thinker: Thinker, result: SearchResult) -> Message:
     """What a search has found so far; values and Q are for the player to move, `values` for every player."""
     game, stats, search = thinker.root.game, result.stats, thinker.search
@@ -389,6 +396,8 @@ def describe_result(thinker: Thinker, result: SearchResult) -> Message:
         "value": round(float(result.value), 4),
         "values": [round(float(value), 4) for value in result.values],
         "best": result.best_action,
+        "proven": "" if result.proven is None else result.proven.describe(),
+        "proofs": {} if result.proven is None else proofs_of(result.proven, order.tolist()),
         "visits": int(result.visits.sum()),
         "moves": rows,
         "lines": {action: name_line(game, thinker.root, line) for action, line in lines.items()},

@@ -61,6 +61,7 @@ export class Panel {
     this.title.textContent = searchName(this.side);
     this.title.title = analysis.evaluator;
     this.showValues(analysis.values);
+    if (analysis.proven) this.values.append(el("span", { class: "proven", text: `proven: ${analysis.proven}` }));
     this.showNumbers(analysis.stats);
     const shown = analysis.moves.slice(0, ROWS), most = Math.max(1, ...shown.map(row => row[1]));
     if (this.rows.length < shown.length) this.setRows(shown.length);
@@ -71,7 +72,7 @@ export class Panel {
       row.button.textContent = names.get(action) || action;
       row.bar.style.width = percent(visits / most);
       row.visits.textContent = short(visits);
-      row.value.textContent = visits ? worth(q, 1) : "–";
+      row.value.textContent = analysis.proofs[action] || (visits ? worth(q, 1) : "–");
       row.prior.textContent = percent(prior, 1);
       row.element.classList.toggle("best", action === analysis.best);
     });

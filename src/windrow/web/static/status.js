@@ -12,7 +12,7 @@ const LEGENDS = {
   text: "Moves: the expected result of the player to move; the fuller, the more visits.",
 };
 
-const STATES = { budget: "done", time: "done", stop: "stopped", memory: "its memory is full", running: "stopped" };
+const STATES = { budget: "done", time: "done", stop: "stopped", memory: "its memory is full", proven: "solved", running: "stopped" };
 
 // What is wrong and what would be legal; the board that the server draws below it is on the page anyway.
 const brief = (text, most) => text.split("\n").slice(0, 2).map(line => cut(line, most)).join("\n");
