@@ -17,6 +17,7 @@ from null_evaluator import NullEvaluator
 from peer_child import MIN_ROUND_S, Task, read_arguments, serve
 
 import windrow
+from windrow.distribution import NAME
 from windrow.engines import Vectorized
 from windrow.evaluators import RolloutEvaluator, UniformEvaluator
 
@@ -52,7 +53,7 @@ def main() -> None:
     inputs = [positions] if engine == "vectorized" else [[state] for state in positions]
     with windrow.Search(game, evaluator(), config) as search:
         rate(search, inputs, task)
-        serve(lambda: rate(search, inputs, task), packages=["windrow", "numpy"])
+        serve(lambda: rate(search, inputs, task), packages=[NAME, "numpy"])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from peer_child import Task, read_arguments, serve_answers
 from resnet import make_resnet
 
 import windrow
+from windrow.distribution import NAME
 from windrow.evaluators import NetworkEvaluator
 
 REST_S = 0.01
@@ -81,7 +82,7 @@ def main() -> None:
         serve_answers(
             *evaluator.evaluate(rows),
             lambda: play(game, search, evaluator, rows, task),
-            packages=["windrow", "numpy", "torch"],
+            packages=[NAME, "numpy", "torch"],
             backend=evaluator.backend,
             cores=num_cores(),
         )

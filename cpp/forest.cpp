@@ -161,6 +161,7 @@ void Forest::note_if_finished(const Tree& tree) {
   const NodeKind kind = tree.node(tree.root()).kind;
   if (tree.num_batches_out == 0 && tree.remaining() == 0 && kind != NodeKind::kNew) {
     is_finished_[static_cast<size_t>(tree.index())] = 1;
+    has_news_ = true;
   }
 }
 
@@ -236,6 +237,17 @@ void Forest::copy_states(const Batch& batch, std::byte* states) const {
                   trees_[static_cast<size_t>(round.tree)].state_of(leaf.node), size);
     }
   }
+}
+
+void Forest::raise_fault(const Batch& batch, int32_t row, const std::string& what) const {
+  for (int32_t i = 0; i < batch.num_rounds; ++i) {
+    const Round& round = batch.rounds[static_cast<size_t>(i)];
+    const Tree& tree = trees_[static_cast<size_t>(round.tree)];
+    for (const Leaf& leaf : round.leaves) {
+      if (leaf.row == row) throw GameFault(what, tree.index(), tree.moves_to(leaf.node));
+    }
+  }
+  throw std::out_of_range("the batch has no such row");
 }
 
 // --- Complete and cancel ---------------------------------------------------------------------------------------

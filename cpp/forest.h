@@ -18,6 +18,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arena.h"
@@ -129,6 +130,8 @@ class Forest {
   void begin(std::span<const SearchOrder> orders, uint64_t model_version);
   // Trees whose search has ended since the last call, ascending.
   std::vector<int32_t> take_finished();
+  // Whether a search has ended since the last call; apart from the above.
+  bool take_news() { return std::exchange(has_news_, false); }
 
   // Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
   void stop();
@@ -150,6 +153,8 @@ class Forest {
   Batch& batch(int32_t slot) { return *batches_.at(static_cast<size_t>(slot)); }
   // The states of a batch's leaves, one row of state_bytes each.
   void copy_states(const Batch& batch, std::byte* states) const;
+  // Throws a GameFault at the leaf of a row.
+  [[noreturn]] void raise_fault(const Batch& batch, int32_t row, const std::string& what) const;
 
   const Tree& tree(int32_t index) const { return trees_.at(static_cast<size_t>(index)); }
   int32_t num_batches_out() const { return num_batches_out_; }
@@ -201,6 +206,7 @@ class Forest {
   Reservation reservation_;
   std::vector<Tree> trees_;
   std::vector<uint8_t> is_finished_;  // by tree: its search has ended, and take_finished has not told
+  bool has_news_ = false;             // the same of any tree and take_news
   std::vector<std::unique_ptr<Batch>> batches_;
   int64_t next_serial_ = 0;
   int32_t num_batches_out_ = 0;

@@ -35,6 +35,12 @@ class RandomGame {
     is_owned_ = true;
   }
 
+  void drop() {
+    if (is_owned_ && game_.release != nullptr) game_.release(game_.self, state_.data());
+    is_owned_ = false;
+  }
+
+  void hash(uint64_t* hash) const { checked("hash", game_.hash(game_.self, state_.data(), hash)); }
   int32_t to_play() const { return checked("to_play", game_.to_play(game_.self, state_.data())); }
 
   // Plays to the end and writes the result of every player.
@@ -68,14 +74,9 @@ class RandomGame {
   }
 
   void apply(int64_t move) {
-    before_ = state_;
+    if (game_.release != nullptr) before_ = state_;
     checked("apply", game_.apply(game_.self, state_.data(), move));
     if (game_.release != nullptr) game_.release(game_.self, before_.data());
-  }
-
-  void drop() {
-    if (is_owned_ && game_.release != nullptr) game_.release(game_.self, state_.data());
-    is_owned_ = false;
   }
 
   static void check_count(const char* method, int32_t count, int32_t most) {
@@ -97,38 +98,65 @@ class RandomGame {
   bool is_owned_ = false;
 };
 
-// The mean result of `num_rollouts` random games from each of `count` states, [count, num_values], the player to move
-// there first. The draws are keyed by the position's hash, so a position has the same value wherever and whenever it is
-// asked for. Where no player is to move the values are in the order of the players.
-inline void evaluate_by_rollout(const GameTable& game, const std::byte* states, int32_t count, int32_t num_rollouts,
-                                uint64_t seed, float* values) {
-  const size_t size = static_cast<size_t>(game.state_bytes), num_values = static_cast<size_t>(game.num_values),
-               num_players = static_cast<size_t>(game.num_players);
-  RandomGame random_game(game);
-  std::vector<float> returns(num_players);
-  std::vector<double> totals(num_values);
-  for (int32_t row = 0; row < count; ++row) {
-    const std::byte* state = states + static_cast<size_t>(row) * size;
-    // uint64_t for the alignment that states are promised.
-    std::vector<uint64_t> aligned(size / sizeof(uint64_t));
-    std::memcpy(aligned.data(), state, size);
-    uint64_t hash[2];
-    if (game.hash(game.self, aligned.data(), hash) == kFailed) throw std::runtime_error("hash: " + why_failed(game));
-    const RandomKey key{seed ^ hash[1], static_cast<uint32_t>(hash[0]), static_cast<uint32_t>(hash[0] >> 32)};
-    std::fill(totals.begin(), totals.end(), 0.0);
-    for (int32_t rollout = 0; rollout < num_rollouts; ++rollout) {
-      Stream stream(key, Purpose::kRollout, static_cast<uint32_t>(rollout));
-      random_game.start(state);
-      const int32_t mover = std::max(random_game.to_play(), 0);
-      random_game.finish(stream, returns.data());
-      for (size_t i = 0; i < num_values; ++i) {
-        totals[i] += static_cast<double>(returns[(static_cast<size_t>(mover) + i) % num_players]);
+// A random game from one of the positions met a fault in the rules.
+class RolloutFault : public std::runtime_error {
+ public:
+  RolloutFault(const std::string& what, int32_t at_row) : std::runtime_error(what), row(at_row) {}
+  int32_t row;
+};
+
+// Values positions by the mean result of `num_rollouts` random games from each, the player to move there first. The
+// draws are keyed by the position's hash, so a position has the same value wherever and whenever it is asked for. Where
+// no player is to move the values are in the order of the players. One caller at a time.
+class Rollouts {
+ public:
+  Rollouts(const GameTable& game, int32_t num_rollouts, uint64_t seed)
+      : game_(game),
+        num_rollouts_(num_rollouts),
+        seed_(seed),
+        random_game_(game),
+        returns_(static_cast<size_t>(game.num_players)),
+        totals_(static_cast<size_t>(game.num_values)) {}
+
+  // From the states [first, last) of [n, state_bytes] to the same rows of `values` [n, num_values].
+  void evaluate(const std::byte* states, int32_t first, int32_t last, float* values) {
+    for (int32_t row = first; row < last; ++row) {
+      try {
+        evaluate(states + row * int64_t{game_.state_bytes}, values + row * int64_t{game_.num_values});
+      } catch (const std::runtime_error& error) {
+        random_game_.drop();
+        throw RolloutFault(error.what(), row);
       }
-    }
-    for (size_t i = 0; i < num_values; ++i) {
-      values[static_cast<size_t>(row) * num_values + i] = static_cast<float>(totals[i] / num_rollouts);
+      random_game_.drop();
     }
   }
-}
+
+ private:
+  void evaluate(const std::byte* state, float* values) {
+    const size_t num_players = returns_.size();
+    random_game_.start(state);
+    uint64_t hash[2];
+    random_game_.hash(hash);
+    const RandomKey key{seed_ ^ hash[1], static_cast<uint32_t>(hash[0]), static_cast<uint32_t>(hash[0] >> 32)};
+    const size_t mover = static_cast<size_t>(std::max(random_game_.to_play(), 0));
+    std::fill(totals_.begin(), totals_.end(), 0.0);
+    for (int32_t rollout = 0; rollout < num_rollouts_; ++rollout) {
+      if (rollout > 0) random_game_.start(state);
+      Stream stream(key, Purpose::kRollout, static_cast<uint32_t>(rollout));
+      random_game_.finish(stream, returns_.data());
+      for (size_t i = 0; i < totals_.size(); ++i) {
+        totals_[i] += static_cast<double>(returns_[(mover + i) % num_players]);
+      }
+    }
+    for (size_t i = 0; i < totals_.size(); ++i) values[i] = static_cast<float>(totals_[i] / num_rollouts_);
+  }
+
+  const GameTable& game_;
+  const int32_t num_rollouts_;
+  const uint64_t seed_;
+  RandomGame random_game_;
+  std::vector<float> returns_;
+  std::vector<double> totals_;
+};
 
 }  // namespace windrow

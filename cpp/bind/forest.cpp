@@ -6,14 +6,17 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "../growth.h"
 #include "../rollout.h"
 #include "arrays.h"
 #include "bind.h"
@@ -39,6 +42,18 @@ struct BatchHandle {
   int64_t serial;
   int32_t num_rows;
 };
+
+// An evaluator of the core, as Python holds it.
+struct BoundEvaluator {
+  std::shared_ptr<NamedGame> game;
+  std::unique_ptr<CoreEvaluator> evaluator;
+};
+
+template <class Evaluator, class... Arguments>
+std::unique_ptr<BoundEvaluator> make_evaluator(const NativeGame& game, Arguments... arguments) {
+  return std::make_unique<BoundEvaluator>(
+      BoundEvaluator{game.game, std::make_unique<Evaluator>(game.game->table(), arguments...)});
+}
 
 // The cache behind a Python object, kept alive by it; null for None.
 std::shared_ptr<PredictionCache> shared_cache(const nb::object& cache) {
@@ -105,6 +120,13 @@ void bind_forest(nb::module_& m) {
 
   nb::class_<BatchHandle>(m, "Batch", "Leaves that are out for evaluation.")
       .def_ro("num_rows", &BatchHandle::num_rows, "How many observations were written.");
+
+  nb::class_<BoundEvaluator>(m, "CoreEvaluator", "An evaluator that lives in the core. See cpp/evaluator.h.");
+  m.def("uniform_evaluator", &make_evaluator<UniformEvaluator>, "game"_a, "Uniform priors and value 0.");
+  m.def("hash_evaluator", &make_evaluator<HashEvaluator, uint64_t>, "game"_a, "seed"_a,
+        "`windrow.evaluators.HashEvaluator`.");
+  m.def("rollout_evaluator", &make_evaluator<RolloutEvaluator, int32_t, uint64_t>, "game"_a, "num_rollouts"_a, "seed"_a,
+        "`windrow.evaluators.RolloutEvaluator`.");
 
   nb::class_<BoundForest> bound_class(m, "Forest",
                                       "Many trees, grown by select, complete and cancel. See cpp/forest.h.");
@@ -201,6 +223,29 @@ void bind_forest(nb::module_& m) {
           },
           "batch"_a, "logits"_a, "values"_a, "Expands the leaves, backs the simulations up, clears the marks.")
       .def(
+          "grow",
+          [](BoundForest& self, BoundEvaluator& evaluator, int32_t max_leaves, int32_t first, int32_t last,
+             int32_t max_batch, double patience_s) {
+            check_range(self, first, last);
+            if (max_leaves < 1 || max_batch < 1) throw std::invalid_argument("a batch has at least 1 row");
+            if (evaluator.game != self.game) throw std::invalid_argument("the evaluator is for another game");
+            const auto patience =
+                std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(patience_s));
+            GrowthReport report;
+            {
+              const Working working(self);
+              report = grow(self.forest, *evaluator.evaluator, first, last, max_leaves, max_batch, patience);
+            }
+            return nb::make_tuple(report.is_finished, report.num_places, report.seconds, report.num_calls,
+                                  report.num_rows);
+          },
+          "evaluator"_a, "max_leaves"_a, "first"_a, "last"_a, nb::kw_only(), "max_batch"_a, "patience_s"_a,
+          nb::sig("def grow(self, evaluator: CoreEvaluator, max_leaves: int, first: int, last: int, *, max_batch: int, "
+                  "patience_s: float) -> tuple[bool, int, float, int, int]"),
+          "Selects, evaluates and completes until the trees have finished, one of them has, or `patience_s` is over. "
+          "Returns whether all have finished, the rows that the batches had room for, and the evaluator's seconds, "
+          "calls and rows.")
+      .def(
           "cancel",
           [](BoundForest& self, const BatchHandle& handle) {
             const Working working(self);
@@ -281,8 +326,9 @@ void bind_forest(nb::module_& m) {
         std::vector<float> values(count * num_values);
         {
           const nb::gil_scoped_release no_gil;
-          evaluate_by_rollout(table, reinterpret_cast<const std::byte*>(states.data()), static_cast<int32_t>(count),
-                              num_rollouts, seed, values.data());
+          Rollouts(table, num_rollouts, seed)
+              .evaluate(reinterpret_cast<const std::byte*>(states.data()), 0, static_cast<int32_t>(count),
+                        values.data());
         }
         return num_values == 1 ? to_array<float>(std::move(values), count)
                                : to_array<float>(std::move(values), count, num_values);

@@ -150,6 +150,18 @@ class Batch:
     def num_rows(self) -> int:
         """How many observations were written."""
 
+class CoreEvaluator:
+    """An evaluator that lives in the core. See cpp/evaluator.h."""
+
+def uniform_evaluator(game: NativeGame) -> CoreEvaluator:
+    """Uniform priors and value 0."""
+
+def hash_evaluator(game: NativeGame, seed: int) -> CoreEvaluator:
+    """`windrow.evaluators.HashEvaluator`."""
+
+def rollout_evaluator(game: NativeGame, num_rollouts: int, seed: int) -> CoreEvaluator:
+    """`windrow.evaluators.RolloutEvaluator`."""
+
 class Forest:
     """Many trees, grown by select, complete and cancel. See cpp/forest.h."""
 
@@ -171,6 +183,11 @@ class Forest:
 
     def complete(self, batch: Batch, logits: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None:
         """Expands the leaves, backs the simulations up, clears the marks."""
+
+    def grow(self, evaluator: CoreEvaluator, max_leaves: int, first: int, last: int, *, max_batch: int, patience_s: float) -> tuple[bool, int, float, int, int]:
+        """
+        Selects, evaluates and completes until the trees have finished, one of them has, or `patience_s` is over. Returns whether all have finished, the rows that the batches had room for, and the evaluator's seconds, calls and rows.
+        """
 
     def cancel(self, batch: Batch) -> None:
         """Clears the marks only."""

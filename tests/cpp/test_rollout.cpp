@@ -27,7 +27,7 @@ std::vector<float> roll_out(const GameTable& game, const std::vector<State>& sta
     bytes.insert(bytes.end(), data, data + state.size());
   }
   std::vector<float> values(states.size() * static_cast<size_t>(game.num_values), NAN);
-  evaluate_by_rollout(game, bytes.data(), static_cast<int32_t>(states.size()), num_rollouts, seed, values.data());
+  Rollouts(game, num_rollouts, seed).evaluate(bytes.data(), 0, static_cast<int32_t>(states.size()), values.data());
   return values;
 }
 

@@ -111,6 +111,13 @@ class Recorder(evaluators.Synchronous):
         return self._inner.evaluate(observations)
 
 
+def outside(evaluator: Any, game: CoreGame) -> Any:
+    """An evaluator of the core as one that the core does not have: the search calls it from Python."""
+    bound = evaluator.bind(game)
+    bound.__class__ = type("Outside", (type(bound),), {"bind": lambda self, _: self})
+    return bound
+
+
 # --- Whole trees -------------------------------------------------------------------------------------------------
 
 
@@ -324,6 +331,7 @@ __all__ = [
     "engine_node",
     "in_flight",
     "linear_evaluator",
+    "outside",
     "random_position",
     "reference_tree",
     "snapshot",

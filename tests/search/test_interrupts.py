@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from interrupt_drill import Drill
 from multiprocess_games import wait_until, workers_of, zombies_of
-from search_cases import random_position
+from search_cases import outside, random_position
 
 from interrupts import Watchdog
 from windrow import Search, SearchConfig, make_game
@@ -31,7 +31,8 @@ ENGINES: dict[str, dict[str, Any]] = {
     "tensor": {"num_simulations": 6},
     "ray": {"num_simulations": 24, "max_batch": 8, "max_inflight_batches": 3},
 }
-FEW = {"sequential": 40, "batched": 40, "vectorized": 40, "multiprocess": 20, "tensor": 10, "ray": 10, "server": 40}
+FEW = {"sequential": 40, "batched": 40, "vectorized": 40, "core": 40, "server": 40}
+FEW |= {"multiprocess": 20, "tensor": 10, "ray": 10}
 MANY = 500
 
 
@@ -47,7 +48,7 @@ def cases() -> list[Any]:
 
 @contextmanager
 def open_search(engine: str, **settings: Any) -> Iterator[tuple[Search, list[list[int]] | None]]:
-    """A search, and the visits that it finds if nothing disturbs it."""
+    """A search, and the visits that it finds if nothing disturbs it. "core": with an evaluator of the core."""
     if engine == "tensor":
         pytest.importorskip("torch")
     if engine == "ray":
@@ -60,8 +61,11 @@ def open_search(engine: str, **settings: Any) -> Iterator[tuple[Search, list[lis
         ):
             yield search, None
         return
-    name = "vectorized" if engine == "server" else engine
+    name = {"server": "vectorized", "core": "batched"}.get(engine, engine)
     config = SearchConfig(engine=name).with_settings({**ENGINES[name], **settings})
+    # The loop in Python, but for the engine that leaves it to the core and for those that have one of their own.
+    is_in_python = engine in ("sequential", "batched", "vectorized")
+    evaluator = outside(HashEvaluator(1), GAME) if is_in_python else HashEvaluator(1)
     with Search(GAME, HashEvaluator(1), config) as plain:
         want = [result.visits.tolist() for result in plain.run(STATES)]
     if engine == "server":  # the search is one of the clients of a server, which answers on a thread of its own
@@ -73,7 +77,7 @@ def open_search(engine: str, **settings: Any) -> Iterator[tuple[Search, list[lis
         finally:
             client.close()
         return
-    with Search(GAME, HashEvaluator(1), config) as search:
+    with Search(GAME, evaluator, config) as search:
         yield search, want
 
 
@@ -88,7 +92,7 @@ def test_interrupts_at_random_moments(engine: str, num_interrupts: int) -> None:
 
 
 @pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("engine", ["sequential", "batched", "vectorized", "server"])
+@pytest.mark.parametrize("engine", ["sequential", "batched", "vectorized", "core", "server"])
 def test_interrupts_after_every_call(engine: str, step: int) -> None:
     """Not at random: after each call of Python or C that a short search makes, one after another."""
     with Watchdog(limit_s=60.0) as watchdog, open_search(engine, num_simulations=3) as (search, want):

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from windrow import _core
 from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, flatten_rows
 
 WordArray: TypeAlias = npt.NDArray[np.uint64]
@@ -40,6 +41,10 @@ class HashEvaluator(Evaluator):
     def bind(self, game: Any) -> HashEvaluator:
         """An evaluator for the actions of `game`."""
         return HashEvaluator(self.seed, num_actions=game.num_actions, num_values=getattr(game, "num_values", 1))
+
+    def in_core(self, game: Any) -> _core.CoreEvaluator | None:
+        """The core's evaluator for `game`."""
+        return _core.hash_evaluator(game.native, int(self.seed)) if type(self) is HashEvaluator else None
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Hash every row."""

@@ -18,6 +18,7 @@ from windrow.evaluators.protocol import (
     EvaluatorLike,
     GameAware,
     Halted,
+    InCore,
     Observations,
     Pending,
     Pipelined,
@@ -32,6 +33,7 @@ Ticket: TypeAlias = "list[tuple[Pending, int]]"
 """A batch that is with the evaluator: one call, or several if it was too large for one, each with its rows."""
 
 
+_NO_LIMIT = 2**31 - 1
 _NUM_SUSPECTED = 6
 """Rows after which it is no accident that all look like probabilities."""
 
@@ -78,6 +80,7 @@ class EvaluatorPort:
         self.takes_states = self._evaluate_states is not None
         self.reads_plain_memory = not isinstance(bound, Pipelined)
         """Whether it reads observations wherever they are, and not best from memory of its own."""
+        self._in_core = bound.in_core(game) if isinstance(bound, InCore) else None
         self._shapes = game.observation
         # Who asks a server leaves it to that: it would be as many questions, of which only so many may be out.
         self._max_batch = None if getattr(bound, "divides_batches", False) else max_batch
@@ -109,6 +112,28 @@ class EvaluatorPort:
     def discard_buffers(self) -> None:
         """Leave the present buffers to an evaluator that may not be done with them."""
         self._buffers = []
+
+    @property
+    def is_in_core(self) -> bool:
+        """Whether the core has this evaluator too, so that `grow` can be called."""
+        return self._in_core is not None
+
+    def grow(
+        self, forest: _core.Forest, first: int, last: int, *, max_leaves: int, patience_s: float
+    ) -> tuple[bool, int]:
+        """Grow the trees in [first, last) without leaving the core, at most about `patience_s` seconds.
+
+        Returns:
+            Whether they have reached the end of their budgets, and how many rows the batches had room for.
+        """
+        assert self._in_core is not None
+        is_finished, num_places, seconds, num_batches, num_rows = forest.grow(
+            self._in_core, max_leaves, first, last, max_batch=self._max_batch or _NO_LIMIT, patience_s=patience_s
+        )
+        self.seconds += seconds
+        self.num_batches += num_batches
+        self.num_rows += num_rows
+        return is_finished, num_places
 
     def submit(self, forest: _core.Forest, batch: _core.Batch, buffer: ObservationBuffer) -> Ticket:
         """Hand a selected batch to the evaluator."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from windrow.errors import EvaluatorError
 
 if TYPE_CHECKING:
+    from windrow import _core
     from windrow.evaluators.network import NetworkEvaluator
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -127,6 +128,15 @@ class GameAware(Protocol):
 
     def bind(self, game: Any) -> EvaluatorLike | StateEvaluator:
         """Return an evaluator for that game; the original is unchanged."""
+        ...
+
+
+@runtime_checkable
+class InCore(Protocol):
+    """An evaluator that the core has too. A search with trees in this process does not leave the core to call it."""
+
+    def in_core(self, game: Any) -> _core.CoreEvaluator | None:
+        """Return the core's evaluator with the same answers; None if it has none, as for a subclass."""
         ...
 
 

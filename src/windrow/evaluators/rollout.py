@@ -41,6 +41,12 @@ class RolloutEvaluator:
             raise EvaluatorError(f"{game!r} is not a windrow game: wrap it with windrow.games.as_core_game")
         return RolloutEvaluator(self._num_rollouts, seed=self._seed, game=game)
 
+    def in_core(self, game: Any) -> _core.CoreEvaluator | None:
+        """The core's evaluator for `game`."""
+        if type(self) is not RolloutEvaluator:
+            return None
+        return _core.rollout_evaluator(game.native, self._num_rollouts, self._seed)
+
     def evaluate_states(self, states: npt.NDArray[np.uint8]) -> Evaluation:
         """Play from every state of [K, state_bytes]."""
         if self._game is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow import _core
 from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows
 
 
@@ -22,6 +23,10 @@ class UniformEvaluator(Evaluator):
     def bind(self, game: Any) -> UniformEvaluator:
         """Make an evaluator for the actions of `game`."""
         return UniformEvaluator(game.num_actions, getattr(game, "num_values", 1))
+
+    def in_core(self, game: Any) -> _core.CoreEvaluator | None:
+        """The core's evaluator for `game`."""
+        return _core.uniform_evaluator(game.native) if type(self) is UniformEvaluator else None
 
     def evaluate(self, observations: Observations) -> Evaluation:
         """Return zeros; calls share the arrays."""

@@ -27,6 +27,7 @@ from windrow.config import SearchConfig
 from windrow.engines import EngineOptions
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
+from windrow.search.growth import PATIENCE_S
 from windrow.search.proofs import Proofs
 from windrow.search.stats import SearchStats
 
@@ -59,6 +60,7 @@ class Engine(ABC):
 
     name: str  # of the engine that runs; `stats` repeat it
     reason: str = "as configured"  # why it is this engine
+    patience_s: float = PATIENCE_S  # seconds that a step of `grow` may take if it can be shorter; `Search` sets it
     capabilities: ClassVar[Capabilities]  # what it can do; nobody asks for its name
     Options: ClassVar[type[EngineOptions]] = EngineOptions  # how it can be told to run; the class of `config.engine`
     training: ClassVar[str] = "windrow.train.host:HostTraining"  # the `windrow.train.Strategy` that trains with it

@@ -1,7 +1,7 @@
 """The loop of the three verbs: select, evaluate, complete.
 
 Every engine with trees in this process runs this loop; engines differ in which trees they hand to it, how many leaves a
-batch holds and how many batches are out at once.
+batch holds and how many batches are out at once. With an evaluator that the core has too, the core runs it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from windrow import _core
 from windrow.evaluators.port import EvaluatorPort, ObservationBuffer, Ticket, finish_cancelled
+
+PATIENCE_S = 0.001
+"""Long beside the 5 microseconds of a call of the core, short for a person or a time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +39,15 @@ class Schedule:
 class Growth:
     """A forest that is grown with one evaluator.
 
-    should_stop: asked before every batch; once it says yes no more simulations are selected.
+    should_stop: asked before every batch, or every call of the core; once it says yes no more simulations are selected.
+    patience_s: seconds that the core may go on by itself.
     """
 
     forest: _core.Forest
     port: EvaluatorPort
     schedule: Schedule
     should_stop: Callable[[], bool]
+    patience_s: float = PATIENCE_S
     num_places: int = 0
     """Rows that the batches so far had room for."""
 
@@ -51,8 +56,14 @@ class Growth:
 
         At most `depth` batches of about `max_leaves` rows are out at once. They come back in the order they went out,
         so that the rows of a batch do not depend on timing. Whatever ends this early, nothing stays in flight.
+
+        Where the core runs the loop, one batch is out at a time, and this yields after `patience_s` seconds or as soon
+        as a tree has finished.
         """
         forest, port = self.forest, self.port
+        if port.is_in_core:
+            yield from self._grow_in_core(first, last, max_leaves)
+            return
         idle = port.buffers(depth, num_rows=max(max_leaves, self.schedule.leaves_per_tree))
         out: deque[tuple[_core.Batch, ObservationBuffer, Ticket]] = deque()
         is_finished = False
@@ -82,6 +93,17 @@ class Growth:
                 port.discard_buffers()
             for _, _, ticket in out:
                 finish_cancelled(ticket)
+
+    def _grow_in_core(self, first: int, last: int, max_leaves: int) -> Generator[None, None, None]:
+        is_finished = False
+        while not is_finished:
+            if self.should_stop():
+                self.forest.stop()
+            is_finished, num_places = self.port.grow(
+                self.forest, first, last, max_leaves=max_leaves, patience_s=self.patience_s
+            )
+            self.num_places += num_places
+            yield
 
     def grow_each(self) -> Generator[None, None, None]:
         """Grow one tree after another, a round of its leaves at a time."""

@@ -18,6 +18,7 @@ from windrow.search.checks import check_roots, check_searchable
 from windrow.search.engine import Engine
 from windrow.search.engines import engine_class
 from windrow.search.forest import raise_in_words
+from windrow.search.growth import PATIENCE_S
 from windrow.search.lines import most_visited_line
 from windrow.search.merging import merge_copies
 from windrow.search.positions import RootPositions
@@ -257,6 +258,7 @@ class Search:
             engine.begin(order)
             self._roots.num_searches += 1
             next_report = start + interval_s if interval_s is not None else None
+            engine.patience_s = PATIENCE_S if interval_s is None else min(PATIENCE_S, interval_s)
             with closing(cast("Generator[None, None, None]", engine.grow(should_stop))) as steps:
                 for _ in steps:
                     if next_report is not None and perf_counter() >= next_report:

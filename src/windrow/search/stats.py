@@ -48,7 +48,7 @@ class SearchStats:
     leaves_per_tree: int
     """Maximum number of leaves of a tree evaluated together (K), as chosen for this search."""
     pipeline: int
-    """Number of batches in flight at once."""
+    """Number of batches in flight at once. An evaluator of the core (uniform, hash, rollout) has one at a time."""
     num_threads: int
     """Number of threads that grew trees, per process."""
 
