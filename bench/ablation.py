@@ -97,19 +97,14 @@ def measure(
         rows.append(("none", "", "", "", f"{share:.1f} ± {error:.1f} %"))
         figures.append(Figure(name="connect4: none, right moves", value=share, unit="%", standard_error=error))
     for name, settings in switches:
-        row, factor = [name], price(subject, sims, settings, baseline)
+        together = ",".join(filter(None, (baseline, settings)))
+        row, factor = [name], price(subject, sims, together, baseline)
         for what, number in (("equal simulations", sims), ("equal time", round(sims / factor))):
-            if what == "equal time" and number == sims:
-                row.append("the same")
+            if games == 0 or (what == "equal time" and number == sims):
+                row.append("the same" if games else "-")
                 continue
-            result = play_match(
-                game,
-                subject.spec(number, f"{baseline},{settings}" if baseline else settings),
-                subject.spec(sims, baseline),
-                num_games=games,
-                seed=seed,
-                stop_when_sure=False,
-            )
+            players = subject.spec(number, together), subject.spec(sims, baseline)
+            result = play_match(game, *players, num_games=games, seed=seed, stop_when_sure=False)
             row.append(f"{result.elo:+.0f} ± {result.elo_error:.0f}")
             error = result.elo_error / 1.96
             figures.append(
@@ -117,7 +112,7 @@ def measure(
             )
         row.append(f"{factor:.2f}")
         if has_solver:
-            share, error = solved_share(subject, sims, f"{baseline},{settings}" if baseline else settings)
+            share, error = solved_share(subject, sims, together)
             row.append(f"{share:.1f} ± {error:.1f} %")
             figures.append(Figure(name=f"connect4: {name}, right moves", value=share, unit="%", standard_error=error))
         rows.append(tuple(row))
@@ -132,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subjects", nargs="+", metavar="GAME=RUN", help="a game and the run of its network")
     parser.add_argument("--sims", type=int, default=100, help="simulations of a move")
-    parser.add_argument("--games", type=int, default=200, help="games of each match")
+    parser.add_argument("--games", type=int, default=200, help="games of each match; 0: no matches")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=SWITCHES, default=list(SWITCHES), help="some of the settings")
     parser.add_argument("--try", action="append", default=[], metavar="NAME=SETTINGS", dest="more", help="another one")
