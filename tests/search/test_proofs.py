@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from search_cases import constant_evaluator, random_position
-from toy_games import Grown
+from toy_games import Drawing, Grown
 
 from windrow import CHANCE, TERMINAL, ConfigError, Search, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator, from_function
@@ -22,50 +22,6 @@ from windrow.play.solver import Connect4Solver as Solver
 # --- Trees on paper ----------------------------------------------------------------------------------------------
 
 ENGINES = ["sequential", "batched", "vectorized"]
-
-
-class Drawing:
-    """A game drawn as a tree. A state is the path to a place in it.
-
-    A tuple is a result. In a list ["a", x, y], player a (b, c) chooses between x and y. ["?", p, x, q, y] is chance
-    with probabilities p and q.
-    """
-
-    num_actions = 4
-    observation = (1,)
-
-    def __init__(self, tree: Any, num_players: int = 2) -> None:
-        self.tree, self.num_players = tree, num_players
-
-    def at(self, state: tuple[int, ...]) -> Any:
-        place = self.tree
-        for step in state:
-            place = place[2 * step + 2] if place[0] == "?" else place[step + 1]
-        return place
-
-    def initial_state(self) -> tuple[int, ...]:
-        return ()
-
-    def to_play(self, state: tuple[int, ...]) -> int:
-        place = self.at(state)
-        if isinstance(place, tuple):
-            return TERMINAL
-        return CHANCE if place[0] == "?" else "abc".index(place[0])
-
-    def legal_actions(self, state: tuple[int, ...]) -> list[int]:
-        return list(range(len(self.at(state)) - 1))
-
-    def chance_outcomes(self, state: tuple[int, ...]) -> list[tuple[int, float]]:
-        return list(enumerate(self.at(state)[1::2]))
-
-    def apply(self, state: tuple[int, ...], move: int) -> tuple[int, ...]:
-        return (*state, move)
-
-    def returns(self, state: tuple[int, ...]) -> tuple[float, ...]:
-        return self.at(state)
-
-    def observe(self, state: tuple[int, ...]) -> Any:
-        return np.zeros(1, np.float32)
 
 
 WIN, DRAW, LOSS = (1.0, -1.0), (0.0, 0.0), (-1.0, 1.0)  # for a

@@ -89,6 +89,50 @@ class Drawn:
         return row
 
 
+class Drawing:
+    """A game drawn as a tree. A state is the path to a place in it.
+
+    A tuple is a result. In a list ["a", x, y], player a (b, c) chooses between x and y. ["?", p, x, q, y] is chance
+    with probabilities p and q.
+    """
+
+    num_actions = 4
+    observation = (1,)
+
+    def __init__(self, tree: Any, num_players: int = 2) -> None:
+        self.tree, self.num_players = tree, num_players
+
+    def at(self, state: tuple[int, ...]) -> Any:
+        place = self.tree
+        for step in state:
+            place = place[2 * step + 2] if place[0] == "?" else place[step + 1]
+        return place
+
+    def initial_state(self) -> tuple[int, ...]:
+        return ()
+
+    def to_play(self, state: tuple[int, ...]) -> int:
+        place = self.at(state)
+        if isinstance(place, tuple):
+            return TERMINAL
+        return CHANCE if place[0] == "?" else "abc".index(place[0])
+
+    def legal_actions(self, state: tuple[int, ...]) -> list[int]:
+        return list(range(len(self.at(state)) - 1))
+
+    def chance_outcomes(self, state: tuple[int, ...]) -> list[tuple[int, float]]:
+        return list(enumerate(self.at(state)[1::2]))
+
+    def apply(self, state: tuple[int, ...], move: int) -> tuple[int, ...]:
+        return (*state, move)
+
+    def returns(self, state: tuple[int, ...]) -> tuple[float, ...]:
+        return self.at(state)
+
+    def observe(self, state: tuple[int, ...]) -> Any:
+        return np.zeros(1, np.float32)
+
+
 # --- Chance ------------------------------------------------------------------------------------------------------
 
 
