@@ -50,9 +50,9 @@ def test_a_port_that_is_taken() -> None:
 
 
 @pytest.mark.parametrize("package", ["fastapi", "uvicorn", "websockets"])
-def test_a_missing_extra_is_named(package: str) -> None:
+def test_a_missing_extra_is_named_before_networks_are_loaded(package: str) -> None:
     before = f"import sys; sys.modules[{package!r}] = None"
-    code, _, err = run("play", "connect4", "--no-open", "--port", "0", before=before)
+    code, _, err = run("play", "connect4", "--checkpoint", "nowhere", "--no-open", "--port", "0", before=before)
     assert code == 1 and f"the page needs {package}: pip install" in err and "[web]" in err
 
 

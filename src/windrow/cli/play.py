@@ -173,9 +173,11 @@ def _open_page(
 ) -> None:
     """Serve the board page until interrupted."""
     from windrow.cli.evaluation import make_evaluator
+    from windrow.web.app import require_extra
     from windrow.web.evaluation import NamedEvaluator
     from windrow.web.session import Table
 
+    require_extra()
     if is_second and game.num_players < 2:
         raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here

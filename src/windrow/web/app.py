@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,12 +66,11 @@ def make_app(
     Raises:
         MissingExtraError: FastAPI is not installed.
     """
-    try:
-        from fastapi import FastAPI
-        from starlette.responses import Response
-        from starlette.routing import WebSocketRoute
-    except ModuleNotFoundError as error:
-        raise missing_extra(error) from error
+    require_extra()
+    from fastapi import FastAPI
+    from starlette.responses import Response
+    from starlette.routing import WebSocketRoute
+
     limits = limits or Limits()
     # Its own pages about itself would load scripts from elsewhere.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
@@ -82,9 +82,15 @@ def make_app(
     return Guard(app, access, connections)
 
 
-def missing_extra(error: ModuleNotFoundError) -> MissingExtraError:
-    """What to say where the extra is not installed."""
-    return MissingExtraError(f"the page needs {error.name}: {how_to_install('web')}")
+def require_extra() -> None:
+    """Refuse to go on without the packages of the extra `web`, before anything is loaded for a page.
+
+    Raises:
+        MissingExtraError: one of them is not installed.
+    """
+    for package in ("fastapi", "uvicorn", "websockets"):
+        if find_spec(package) is None:
+            raise MissingExtraError(f"the page needs {package}: {how_to_install('web')}")
 
 
 def read_files(page: str) -> dict[str, tuple[bytes, str]]:

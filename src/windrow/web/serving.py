@@ -12,7 +12,7 @@ from typing import Any
 
 from windrow.errors import ConfigError
 from windrow.web.access import Access, is_wildcard
-from windrow.web.app import missing_extra
+from windrow.web.app import require_extra
 from windrow.web.guard import App
 from windrow.web.limits import Limits
 
@@ -102,11 +102,9 @@ def open_browser(link: str) -> Callable[[], None]:
 
 def make_server(app: App, limits: Limits) -> Any:
     """A uvicorn server that keeps the limits."""
-    try:
-        import uvicorn
-        import websockets  # noqa: F401  # pyright: ignore[reportUnusedImport] # what uvicorn's sockets are made of
-    except ModuleNotFoundError as error:
-        raise missing_extra(error) from error
+    require_extra()
+    import uvicorn
+
     config = uvicorn.Config(
         app,
         http=_limited_protocol(limits),
