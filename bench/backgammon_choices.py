@@ -5,6 +5,7 @@
 
 A position is the start of a turn, with the dice rolled and at least two different results of the turn. The positions
 are drawn at random from all turns of whole games that one player plays against itself (`--games`), about eight a game.
+Runs with the same seed and games have the same positions if the network of `--games` runs in the same backend.
 Each player plays the whole turn, which in windrow is several actions. GNU Backgammon evaluates every position that the
 turn can lead to, at 0-ply: a choice loses the best equity less that of the position chosen. Equities are without the
 cube and in points: a gammon counts 2 and a backgammon 3.
@@ -47,7 +48,8 @@ POINTS = GAME.points or 1.0
 """Points of a return of 1."""
 PER_GAME = 8
 """Positions drawn from each game, on average."""
-GAMES_SIMULATIONS = 16
+GAMES_SETTINGS = "sims=16,backend=torch"
+"""Settings of the player of the games; with the backend "auto", a run could take another one than the run before."""
 ROWS = 4096
 """Rows in a call of the network without a search."""
 
@@ -252,7 +254,7 @@ def main() -> None:
     parser.add_argument(
         "--games",
         metavar="PLAYER",
-        help=f"player of the games (default: the first player's network with {GAMES_SIMULATIONS} simulations)",
+        help=f"player of the games (default: the first player's network with {GAMES_SETTINGS})",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="threads of networks and trees (default: all cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything, also each loss, to FILE")
@@ -262,7 +264,7 @@ def main() -> None:
     network = parse_spec(arguments.players[0].removeprefix("greedy:")).name
     if arguments.games is None and not Path(network).exists():
         parser.error(f"{arguments.players[0]!r} is not a network: say with --games who plays the games")
-    games = arguments.games or f"{network}:sims={GAMES_SIMULATIONS}"
+    games = arguments.games or f"{network}:{GAMES_SETTINGS}"
     with closing(make_player(GAME, games, seed=arguments.seed, num_threads=arguments.threads)) as player:
         starts = draw_starts(player, arguments.positions, arguments.seed)
     decisions = judge(starts)
