@@ -13,6 +13,7 @@ from search_cases import constant_evaluator, random_position
 from toy_games import Drawing, Grown
 
 from windrow import CHANCE, TERMINAL, ConfigError, Search, SearchConfig, make_game
+from windrow.capabilities import Capabilities, check_config
 from windrow.evaluators import HashEvaluator, RolloutEvaluator, UniformEvaluator, from_function
 from windrow.games import CoreGame, State
 from windrow.games.python_game import as_core_game
@@ -302,7 +303,8 @@ def test_the_root_moves_into_a_proven_position():
 
 
 def test_who_cannot_prove_says_so():
-    with pytest.raises(ConfigError, match="the tensor engine does not support prove=True: set prove=False"):
-        Search(make_game("connect4"), UniformEvaluator(), SearchConfig(engine="tensor", prove=True))
+    able = Capabilities(summary="trees without proofs", proves=False)
+    with pytest.raises(ConfigError, match="the plain engine does not support prove=True: set prove=False"):
+        check_config("plain", able, SearchConfig(prove=True))
     with pytest.raises(ConfigError, match="prove"):
         SearchConfig(prove=2)  # pyright: ignore[reportArgumentType]

@@ -25,13 +25,25 @@ CONFIGS = [
     ),
     SearchConfig(num_simulations=9, on_collision="share", leaves_per_tree=3, in_flight="dilute", max_depth=2),
 ]
+PROVING = [
+    SearchConfig(num_simulations=20, dirichlet_fraction=0.25),
+    SearchConfig(num_simulations=16, root="gumbel", gumbel_scale=1.0, first_play="parent"),
+    SearchConfig(num_simulations=24, on_collision="share", leaves_per_tree=6, in_flight="loss"),
+    SearchConfig(num_simulations=20, on_collision="share", leaves_per_tree=3, in_flight="dilute", max_depth=3),
+]
 
 
 def main() -> None:
     """Every kernel on small trees."""
     # The interpreter computes with NumPy, which warns where a lane that is thrown away divides by zero.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
-    one_leaf_triton.LEVELS = 4  # so that some paths are longer
+    one_leaf_triton.LEVELS = 2  # so that paths are longer
+    for config in PROVING:
+        proving = config.replace(prove=True)
+        for seed, has_chance in ((0, False), (1, False), (0, True), (1, True)):
+            tree = {"seed": seed, "depth": 5, "has_chance": has_chance}
+            cases.compare_kernels("drawn", tree, [0, 1, 0, 2, 1], proving, "cpu")
+        cases.compare_kernels("connect4", {}, [36, 38, 30], proving, "cpu")
     for config in CONFIGS:
         cases.compare_kernels("connect4", {}, [0, 8, 42, 30, 5], config, "cpu")
         cases.compare_kernels("gomoku", {"size": 6}, [0, 33], config, "cpu")

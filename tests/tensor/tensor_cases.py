@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from chance_games import Rafts, TensorRafts
+from drawn_games import Drawn, TensorDrawn, TensorDrawnWithChance, draw_tree
 
 from windrow import CHANCE, TERMINAL, SearchConfig, make_game
 from windrow.evaluators import HashEvaluator
@@ -16,6 +17,7 @@ from windrow.reference import Node, ReferenceSearch
 from windrow.tensor import TensorHashEvaluator, TensorSearch
 from windrow.tensor import make_game as make_tensor_game
 from windrow.tensor.game import each, is_chance, max_draws_of, observation_size, stack
+from windrow.tensor.tree.pools import PROVEN
 
 SEED = 7
 
@@ -35,6 +37,10 @@ def make_pair(name: str, options: dict[str, Any]) -> tuple[Any, Any]:
     """A game and its sibling in torch ops."""
     if name == "rafts":
         return as_core_game(Rafts(**options)), TensorRafts(**options)
+    if name == "drawn":
+        tree = draw_tree(**options)
+        kind = TensorDrawnWithChance if options["has_chance"] else TensorDrawn
+        return as_core_game(Drawn(tree)), kind(tree)
     return make_game(name, **options), make_tensor_game(name, **options)
 
 
@@ -78,19 +84,21 @@ def make_search(
 
 
 def reference_tree(root: Node, num_actions: int) -> dict[tuple[int, ...], tuple[Any, ...]]:
-    """Every node of a reference tree by the moves that lead to it: visits, value, sums, priors, edges.
+    """Every node of a reference tree by the moves that lead to it: visits, value, sums, priors, edges, and its proof.
 
-    Of a node of chance, the numbers of the outcomes that were drawn.
+    Of a node of chance, the numbers of the outcomes that were drawn, its value and its proof. A proof is whether there
+    is one, its distance, and the proven edges.
     """
     nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
     todo: list[tuple[tuple[int, ...], Node]] = [((), root)]
     while todo:
         path, node = todo.pop()
         if node.to_play == TERMINAL:
-            nodes[path] = (0, node.value)
+            nodes[path] = (0, node.value, node.is_proven)
             continue
         if node.to_play == CHANCE:
-            nodes[path] = ("chance", sorted(node.children))
+            proven = sorted(outcome for outcome, child in node.children.items() if child.is_proven)
+            nodes[path] = ("chance", sorted(node.children), node.value, node.is_proven, node.distance, proven)
             todo += [((*path, outcome), child) for outcome, child in node.children.items()]
             continue
         prior, visits, sums = np.full(num_actions, -1, np.float32), np.zeros(num_actions, int), np.zeros(num_actions)
@@ -100,7 +108,8 @@ def reference_tree(root: Node, num_actions: int) -> dict[tuple[int, ...], tuple[
             node.edge_value_sums,
         )
         value = node.value if node.to_play == 0 else -node.value
-        nodes[path] = (node.visits, value, node.value_sum, prior.tolist(), visits.tolist(), sums.tolist())
+        proof = node.is_proven, node.distance, [node.actions[edge] for edge in np.flatnonzero(node.is_edge_proven)]
+        nodes[path] = (node.visits, value, node.value_sum, prior.tolist(), visits.tolist(), sums.tolist(), *proof)
         todo += [((*path, node.actions[edge]), child) for edge, child in node.children.items()]
     return nodes
 
@@ -113,6 +122,11 @@ def tensor_tree(search: TensorSearch, tree: int) -> dict[tuple[int, ...], tuple[
         found = tensor[tree, node]
         return found[:num_actions].tolist() if found.dim() else found.item()
 
+    def read_proof(node: int, names: list[int]) -> tuple[bool, int, list[int]]:
+        proof = 0 if pools.proof is None else read(pools.proof, node)
+        marks = pools.child[tree, node, : len(names)] >= PROVEN
+        return proof > 0, max(proof - 1, 0), [name for name, mark in zip(names, marks, strict=True) if mark]
+
     numbers = outcome_numbers(search.game)
 
     nodes: dict[tuple[int, ...], tuple[Any, ...]] = {}
@@ -120,18 +134,18 @@ def tensor_tree(search: TensorSearch, tree: int) -> dict[tuple[int, ...], tuple[
     while todo:
         path, node = todo.pop()
         if read(pools.to_play, node) == TERMINAL:
-            nodes[path] = (0, read(pools.value, node))
+            nodes[path] = (0, read(pools.value, node), read_proof(node, [])[0])
             continue
         if read(pools.to_play, node) == CHANCE:
-            below = {number: int(child) for number, child in zip(numbers, pools.child[tree, node], strict=False)}
+            below = dict(zip(numbers, pools.slot_of(pools.child[tree, node]).tolist(), strict=False))
             drawn = {number: child for number, child in below.items() if child >= 0}
             assert read(pools.node_visits, node) == 0 and not pools.visits[tree, node, : pools.num_edges].any()
-            nodes[path] = ("chance", sorted(drawn))
+            nodes[path] = ("chance", sorted(drawn), read(pools.value, node), *read_proof(node, numbers))
             todo += [((*path, number), child) for number, child in drawn.items()]
             continue
         facts = (pools.node_visits, pools.value, pools.node_sum, pools.prior, pools.visits, pools.value_sum)
-        nodes[path] = tuple(read(tensor, node) for tensor in facts)
-        children = read(pools.child, node)
+        nodes[path] = (*(read(tensor, node) for tensor in facts), *read_proof(node, list(range(num_actions))))
+        children = pools.slot_of(pools.child[tree, node, :num_actions]).tolist()
         todo += [((*path, action), child) for action, child in enumerate(children) if child >= 0]
     return nodes
 
@@ -198,7 +212,8 @@ def assert_same_pools(first: TensorSearch, second: TensorSearch) -> None:
     assert torch.equal(given, pools[1].next_free)
     is_given = torch.arange(pools[0].num_slots, device=given.device) < given[:, None]
     nodes = ("to_play", "value", "node_sum", "node_visits", "parent_of", "action_of")
-    for field in (*nodes, "visits", "value_sum", "prior", "child"):
+    proofs = () if pools[0].proof is None else ("proof",)
+    for field in (*nodes, *proofs, "visits", "value_sum", "prior", "child"):
         ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
         if ours.dim() > 1:
             ours, theirs = ours[:, :num_edges], theirs[:, :num_edges]
@@ -246,6 +261,7 @@ def compare_kernels(
         search.run()
     assert_same_pools(searches[0][0], searches[1][0])
     assert torch.equal(searches[0][1].policy, searches[1][1].policy)
+    assert torch.equal(searches[0][1].best_action, searches[1][1].best_action)
 
 
 def compare_bad_values(name: str, num_leaves: int, device: str) -> None:

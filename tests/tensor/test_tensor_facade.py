@@ -33,8 +33,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gumbel": {"root": "gumbel", "gumbel_scale": 1.0},
     "four leaves": {"leaves_per_tree": 4, "on_collision": "share"},
     "shallow": {"max_depth": 2, "first_play": "parent"},
+    "prove": {"prove": True},
 }
-COUNTS = ("simulations", "evaluations", "nn_positions", "max_depth", "mean_depth", "nodes", "stopped_by")
+COUNTS = (
+    *("simulations", "evaluations", "nn_positions", "max_depth", "mean_depth", "nodes", "stopped_by"),
+    *("proven_nodes", "proven_trees"),
+)
 
 
 def play(game: Any, dice: random.Random, plies: int) -> Any:
@@ -68,6 +72,11 @@ def assert_equal(found: list[Any], wanted: list[Any]) -> None:
         np.testing.assert_allclose(ours.q, theirs.q, rtol=1e-6)
         assert ours.value == pytest.approx(theirs.value, rel=1e-6)
         assert (ours.state, ours.random_key) == (theirs.state, theirs.random_key)
+        assert (ours.proven is None) == (theirs.proven is None)
+        if theirs.proven is not None:
+            assert (ours.proven.value, ours.proven.distance) == (theirs.proven.value, theirs.proven.distance)
+            for name in ("action_values", "action_distances", "playable"):
+                np.testing.assert_array_equal(getattr(ours.proven, name), getattr(theirs.proven, name))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -101,6 +110,41 @@ def test_equals_the_vectorized_engine(name: str, setting: str) -> None:
             if any(game.to_play(state) < 0 for state in ours.states):
                 break
             found, wanted = ours.run(), theirs.run()
+
+
+@pytest.mark.parametrize("settings", [{}, {"root": "gumbel"}, {"leaves_per_tree": 4, "on_collision": "share"}])
+def test_proven_roots_end_the_search_as_in_the_vectorized_engine(settings: dict[str, Any]) -> None:
+    """Tic-tac-toe to its end: results, statistics and every node, until everything is proven."""
+    game, dice = make_game("tictactoe"), random.Random(2)
+    config = SearchConfig(num_simulations=80, engine="tensor", prove=True, **settings)
+    ours = Search(game, HashEvaluator(3), config)
+    theirs = Search(game, HashEvaluator(3), config.replace(engine="vectorized"))
+    stopped_by = set[str]()
+    for plies in (2, 3, 4):
+        states = [play(game, dice, plies) for _ in range(4)]
+        found, wanted = ours.run(states), theirs.run(states)
+        while True:
+            assert_equal(found, wanted)
+            assert [getattr(found[0].stats, count) for count in COUNTS if count != "max_depth"] == [
+                getattr(wanted[0].stats, count) for count in COUNTS if count != "max_depth"
+            ]
+            stopped_by.add(found[0].stats.stopped_by)
+            for tree in range(4):
+                for path in ([], [wanted[tree].best_action], wanted[tree].principal_variation):
+                    node, other = ours.node(path, tree=tree), theirs.node(path, tree=tree)
+                    for name in ("is_proven", "distance", "value", "value_sum", "visits"):
+                        assert getattr(node, name) == getattr(other, name), (path, name)
+                    if other.kind == "expanded":
+                        for name in ("edges_proven", "edge_visits", "edge_value_sums", "actions"):
+                            assert getattr(node, name).tolist() == getattr(other, name).tolist(), (path, name)
+            moves = [result.best_action for result in wanted]
+            after = [game.apply(state, move) for state, move in zip(ours.states, moves, strict=True)]
+            if any(game.to_play(state) == TERMINAL for state in after):
+                break
+            ours.advance(moves)
+            theirs.advance(moves)
+            found, wanted = ours.run(), theirs.run()
+    assert "proven" in stopped_by
 
 
 def test_dice_are_played_by_their_own_numbers() -> None:

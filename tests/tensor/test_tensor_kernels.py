@@ -1,4 +1,4 @@
-"""Triton's kernels where there is Triton but no GPU: interpreted against their twins, and translated for a GPU."""
+"""Triton's kernels where there is Triton but no GPU: interpreted against their twins, and compiled for a GPU."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def test_interpreted_kernels_equal_their_twins():
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
     assert run.stdout.strip() == "equal", run.stderr
+
+
+@needs_triton
+@pytest.mark.slow
+def test_kernels_compile_for_a_gpu():
+    """In a process of its own, where launching a kernel compiles it instead."""
+    script = Path(__file__).with_name("compile_kernels.py")
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert run.stdout.startswith("compiled "), run.stderr
 
 
 @pytest.mark.skipif(find_spec("triton") is not None, reason="Triton is installed")

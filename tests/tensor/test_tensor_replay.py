@@ -25,11 +25,19 @@ def make_replay(num_slots: int, num_rows: int, **settings: Any) -> TensorReplay:
     return TensorReplay(game, num_slots, num_slots * num_rows, device=CPU, generator=generator, **settings)
 
 
-def write_move(replay: TensorReplay, state: Any, actions: list[int], values: list[float], number: list[int]) -> Any:
+def write_move(
+    replay: TensorReplay,
+    state: Any,
+    actions: list[int],
+    values: list[float],
+    number: list[int],
+    is_proven: list[bool] | None = None,
+) -> Any:
     """Write positions whose target is the move that is played; returns those after it."""
     chosen = torch.tensor(actions)
     policy = torch.nn.functional.one_hot(chosen, 9).float()
-    replay.write(state, policy, torch.tensor(values), torch.tensor(number))
+    proven = None if is_proven is None else torch.tensor(is_proven)
+    replay.write(state, policy, torch.tensor(values), torch.tensor(number), proven)
     return replay.game.step(state, chosen)
 
 
@@ -83,6 +91,17 @@ def test_the_search_has_its_share_in_the_value() -> None:
     found = drawn(replay, 50)
     assert found[(0,) * 9][1] == pytest.approx(0.75 * 1.0 + 0.25 * 0.2)
     assert found[(0, 0, 0, 0, -1, 0, 0, 0, 0)][1] == pytest.approx(0.75 * -1.0 + 0.25 * -0.6)
+
+
+def test_a_proven_value_is_the_whole_target() -> None:
+    replay = make_replay(1, 4, value_mix=0.25, prove=True)
+    state = write_move(replay, replay.game.initial(1), [4], [0.2], [0], is_proven=[False])
+    write_move(replay, state, [0], [0.5], [0], is_proven=[True])
+    replay.finish(torch.tensor([0]), torch.tensor([True]), torch.tensor([1.0]))
+    found = drawn(replay, 50)
+    assert found[(0,) * 9][1] == pytest.approx(0.75 * 1.0 + 0.25 * 0.2)
+    assert found[(0, 0, 0, 0, -1, 0, 0, 0, 0)][1] == 0.5
+    assert replay.num_bytes == make_replay(1, 4).num_bytes + 4
 
 
 def test_a_ring_that_goes_round_keeps_games_apart() -> None:

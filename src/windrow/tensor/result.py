@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from windrow.errors import ConfigError, EvaluatorError, GameError
+from windrow.tensor.tree.proofs import NodeProofs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,6 +27,7 @@ class TensorResult:
         `max_draws`; see `check`. Otherwise None.
     improved_policy: [B, A] float32 with a Gumbel root: the prior, improved by the values found. Otherwise None.
     chosen_action: [B] int64 with a Gumbel root: the action that survived the halving. Otherwise None.
+    proven: what is proven, with `SearchConfig(prove=True)`. Otherwise None.
 
     All fields are copies. The properties are computed from them on first access.
     """
@@ -48,6 +50,7 @@ class TensorResult:
     is_overdrawn: Tensor | None = None
     improved_policy: Tensor | None = None
     chosen_action: Tensor | None = None
+    proven: NodeProofs | None = None
 
     @cached_property
     def legal(self) -> Tensor:
@@ -61,13 +64,15 @@ class TensorResult:
 
     @cached_property
     def value(self) -> Tensor:
-        """[B] float32 mean value of each position, for the player to move."""
-        return (self.node_sum / self.node_visits.clamp_min(1)).to(torch.float32)
+        """[B] float32 mean value of each position, or its proven value, for the player to move."""
+        mean = (self.node_sum / self.node_visits.clamp_min(1)).to(torch.float32)
+        return mean if self.proven is None else torch.where(self.proven.values.isnan(), mean, self.proven.values)
 
     @cached_property
     def is_full(self) -> Tensor:
         """[B] bool: the tree ran out of node slots (`max_nodes`) and ended its search early."""
-        return (self.node_visits > 0) & (self.node_visits - self.visits_before < self.num_simulations)
+        ended = (self.node_visits > 0) & (self.node_visits - self.visits_before < self.num_simulations)
+        return ended if self.proven is None else ended & self.proven.values.isnan()
 
     @cached_property
     def q(self) -> Tensor:
@@ -78,7 +83,7 @@ class TensorResult:
     def best_action(self) -> Tensor:
         """[B] int64 most visited action; ties go to the lowest action. Without simulations: the highest prior.
 
-        With a Gumbel root: the action that survived the halving.
+        With a Gumbel root: the action that survived the halving. No action that a proven one beats is chosen.
         """
         return self._weights.argmax(1) if self.chosen_action is None else self.chosen_action
 
@@ -106,8 +111,12 @@ class TensorResult:
 
     @property
     def _weights(self) -> Tensor:
-        is_searched = (self.visits > 0).any(1, keepdim=True)
-        return torch.where(is_searched, self.visits.to(torch.float64), self.prior.to(torch.float64))
+        visits, prior = self.visits.to(torch.float64), self.prior.to(torch.float64)
+        if self.proven is not None:
+            playable = self.proven.playable.to(torch.float64)
+            visits, prior = visits * playable, prior * playable
+            prior = torch.where((prior > 0).any(1, keepdim=True), prior, playable)
+        return torch.where((visits > 0).any(1, keepdim=True), visits, prior)
 
     def check(self) -> None:
         """Check `is_bad` and `is_overdrawn`. Blocks until the device has finished.

@@ -53,7 +53,6 @@ CAPABILITIES = Capabilities(
     cache="none",
     has_copies=False,
     has_time_limit=False,
-    proves=False,
     fixed=("c_puct_growth", "value_scale", "root_first_play", "root_policy_temperature", "choose", "interior"),
     has_stages=False,
     streams=False,

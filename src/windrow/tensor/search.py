@@ -28,6 +28,7 @@ from windrow.tensor.tree.gumbel_roots import make_roots
 from windrow.tensor.tree.leaves import Leaves
 from windrow.tensor.tree.memory import check_memory
 from windrow.tensor.tree.pools import Pools, make_pools, slots_for
+from windrow.tensor.tree.proofs import read_root_proofs
 from windrow.tensor.tree.reuse import advance
 from windrow.tensor.tree.under_way import Answer, bytes_under_way, make_in_flight, make_root_rows, make_walks
 
@@ -107,7 +108,8 @@ class TensorSearch:
         if self.max_nodes < slots_for(game, min(self.num_simulations, 1)):
             raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search: increase it, or remove it")
         self._num_leaves = self.config.leaves_per_tree or 1
-        check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, self.config.max_memory)
+        prove, max_memory = self.config.prove, self.config.max_memory
+        check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, max_memory, prove=prove)
         self._rules = Rules.of(self.config)
         self.fusion = "one kernel was not asked for"
         """Agreement of the fused kernel with float32, or the reason why the network is not fused."""
@@ -115,7 +117,7 @@ class TensorSearch:
             evaluator = self._fuse(evaluator, is_required=bool(is_fused))
         self._network = Network(evaluator, self.device, game.num_actions)
         with torch.no_grad():
-            self._pools = make_pools(game, num_trees, self.max_nodes, self.device)
+            self._pools = make_pools(game, num_trees, self.max_nodes, self.device, prove=prove)
             self._walks = make_walks(self._pools, self._num_leaves)
             self._root_rows = make_root_rows(self._pools, self._walks)
             self._in_flight = make_in_flight(self.config, self._pools, self._num_leaves)
@@ -417,10 +419,14 @@ class TensorSearch:
 
     def _result(self, budget: int, visits_before: Tensor) -> TensorResult:
         pools, num_actions = self._pools, self.game.num_actions
+        proven = None if pools.proof is None else read_root_proofs(pools)
         improved = chosen = None
         if self._gumbel is not None:
-            self._kernels.gumbel.conclude(pools, self._gumbel)
+            self._kernels.gumbel.conclude(pools, self._gumbel, None if proven is None else proven.playable)
             improved, chosen = self._gumbel.policy.clone(), self._gumbel.best_action.to(torch.int64)
+            if proven is not None:
+                # Where the value is proven, one action is playable.
+                improved = torch.where(proven.values.isnan()[:, None], improved, proven.playable.to(improved.dtype))
         result = TensorResult(
             visits=pools.visits[:, 0, :num_actions].clone(),
             value_sum=pools.value_sum[:, 0, :num_actions].clone(),
@@ -434,6 +440,7 @@ class TensorSearch:
             temperature=self.config.temperature,
             improved_policy=improved,
             chosen_action=chosen,
+            proven=proven,
         )
         self._end_round()
         return result

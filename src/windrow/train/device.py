@@ -74,6 +74,7 @@ class DeviceTraining(Strategy):
             device=device,
             generator=generator,
             value_mix=config.replay.value_mix,
+            prove=config.search.prove,
             symmetries=self.game.symmetries() if config.replay.use_symmetries else (),
         )
         self.learner = TensorLearner(

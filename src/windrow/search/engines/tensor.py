@@ -23,6 +23,7 @@ from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.search.engine import Engine, Order, Roots
 from windrow.search.growth import Schedule
+from windrow.search.proofs import Proofs
 from windrow.search.stats import SearchStats, make_stats
 from windrow.tensor.evaluators.from_host import on_device
 from windrow.tensor.game import outcome_numbers_of
@@ -32,7 +33,7 @@ from windrow.tensor.result import TensorResult
 from windrow.tensor.rules import CAPABILITIES, NAME
 from windrow.tensor.search import TensorSearch
 from windrow.tensor.tree.counts import TreeCounts, count_trees, most_visited_lines
-from windrow.tensor.tree.pools import NO_CHILD
+from windrow.tensor.tree.pools import NO_CHILD, PROVEN
 
 
 class TensorEngine(Engine):
@@ -143,7 +144,8 @@ class TensorEngine(Engine):
         found = most_visited_lines(self._search.pools, self._counts().max_depth, result.chosen_action)
         improved = None if result.improved_policy is None else result.improved_policy.cpu().numpy()
         chosen = None if result.chosen_action is None else result.chosen_action.cpu().numpy()
-        return Roots(visits, priors, qs, values, None, found, improved, chosen)
+        proofs = None if result.proven is None else Proofs(*(tensor.cpu().numpy() for tensor in result.proven))
+        return Roots(visits, priors, qs, values, None, found, improved, chosen, proofs)
 
     def stats(self) -> SearchStats:
         """What the last search took; select, encode and complete are not apart from the evaluator here."""
@@ -161,6 +163,8 @@ class TensorEngine(Engine):
             "nodes": now.nodes,
             "bytes": self._search.num_bytes,
             "full_trees": int(result.is_full.sum()),
+            "proven_nodes": now.proven - before.proven,
+            "proven_trees": 0 if result.proven is None else int((~result.proven.values.isnan()).sum()),
         }
         return make_stats(
             self.name,
@@ -182,13 +186,14 @@ class TensorEngine(Engine):
         pools, slot = self._search.pools, 0
         for move in moves:
             edge = self._outcome(move) if int(pools.to_play[tree, slot]) == CHANCE else move
-            slot = int(pools.child[tree, slot, edge]) if 0 <= edge < pools.num_edges else NO_CHILD
+            slot = int(pools.slot_of(pools.child[tree, slot, edge])) if 0 <= edge < pools.num_edges else NO_CHILD
             if slot == NO_CHILD:
                 return None
         player, visits = int(pools.to_play[tree, slot]), int(pools.node_visits[tree, slot])
         row = pools.prior[tree, slot].cpu().numpy()
         actions = np.flatnonzero(row[: pools.num_edges] >= 0) if player >= 0 else np.zeros(0, np.int64)
         value = float(pools.value[tree, slot])
+        proof = 0 if pools.proof is None else int(pools.proof[tree, slot])
         return SimpleNamespace(
             kind={TERMINAL: "over", CHANCE: "chance"}.get(player, "expanded"),
             to_play=player,
@@ -202,9 +207,9 @@ class TensorEngine(Engine):
             edge_visits=pools.visits[tree, slot].cpu().numpy()[actions],
             edge_value_sums=pools.value_sum[tree, slot].cpu().numpy()[actions],
             edges_in_flight=np.zeros(len(actions), np.int32),
-            is_proven=False,
-            distance=0,
-            edges_proven=np.zeros(len(actions), np.uint8),
+            is_proven=proof > 0,
+            distance=max(proof - 1, 0),
+            edges_proven=(pools.child[tree, slot].cpu().numpy()[actions] >= PROVEN).astype(np.uint8),
         )
 
     def num_in_flight(self, tree: int) -> int:

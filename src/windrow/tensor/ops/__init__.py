@@ -5,6 +5,7 @@ run on any device. Their loops wait for the device in every step, so they are sl
 
     one_leaf    one simulation of every tree: the fast path for K = 1, and the evaluation of new roots
     rounds      K simulations of every tree at a time, selected without each other's results
+    proofs      proven values, which the functions above follow up the tree
     gumbel      the Gumbel root, which divides its simulations by sequential halving
     noise       Dirichlet noise at the roots
     outcomes    draws of chance outcomes

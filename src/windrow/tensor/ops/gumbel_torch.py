@@ -11,7 +11,7 @@ from torch import Tensor
 
 from windrow.tensor.ops.numerics_torch import exp64, log64, sum_in_order, uniform
 from windrow.tensor.tree.gumbel_roots import GumbelRoots
-from windrow.tensor.tree.pools import Pools
+from windrow.tensor.tree.pools import PROVEN, Pools
 
 GUMBEL = 3
 """Purpose of the random numbers; see `windrow.numerics.Purpose`."""
@@ -33,19 +33,26 @@ def choose(pools: Pools, roots: GumbelRoots) -> None:
     considered = legal.sum(1).clamp_max(roots.most_considered)
     level = roots.levels[considered, roots.num_started.to(torch.int64)]
     may_take = legal & (visits - roots.before == level[:, None])
+    if pools.proof is not None:
+        is_open = legal & (pools.child[:, 0, : pools.num_actions] < PROVEN)
+        may_take, legal = may_take & is_open, is_open
     roots.root_action.copy_(_best(roots.noise + _scores(pools, roots), may_take, legal))
     roots.num_started += 1
     # After the last simulation one more action is chosen, which is not used.
     roots.num_started.clamp_max_(roots.levels.shape[1] - 1)
 
 
-def conclude(pools: Pools, roots: GumbelRoots) -> None:
-    """Write the best action, which has the highest score among the most visited in this search, and the policy."""
+def conclude(pools: Pools, roots: GumbelRoots, playable: Tensor | None = None) -> None:
+    """Write the best action, which has the highest score among the most visited in this search, and the policy.
+
+    `playable` [B, A] bool: the actions to choose from, in a search that proves; None: all.
+    """
     visits, legal = pools.visits[:, 0, : pools.num_actions], pools.root_priors >= 0
-    gained = torch.where(legal, visits - roots.before, -1)
+    choice = legal if playable is None else playable
+    gained = torch.where(choice, visits - roots.before, -1)
     scores = _scores(pools, roots)
-    may_take = legal & (gained == gained.amax(1, keepdim=True))
-    roots.best_action.copy_(_best(roots.noise + scores, may_take, legal))
+    may_take = choice & (gained == gained.amax(1, keepdim=True))
+    roots.best_action.copy_(_best(roots.noise + scores, may_take, choice))
     highest = torch.where(legal, scores, -torch.inf).amax(1, keepdim=True)
     powers = torch.where(legal, exp64(torch.where(legal, scores - highest, -1000.0)), 0.0)
     total = sum_in_order(powers)[:, None]

@@ -14,6 +14,7 @@ import triton.language as tl
 from windrow.tensor.ops.gumbel_torch import GUMBEL, LOG_OF_NOTHING
 from windrow.tensor.ops.numerics_triton import exp64, log64, uniform
 from windrow.tensor.ops.one_leaf_triton import shape_of
+from windrow.tensor.ops.proofs_triton import PROVEN_CHILD
 from windrow.tensor.tree.gumbel_roots import GumbelRoots
 from windrow.tensor.tree.pools import Pools
 
@@ -32,10 +33,10 @@ def _sum_in_order(x, a, A: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _gumbel_kernel(
-    visits, value_sum, prior, to_play, value, levels, noise, before, num_started, root_action, best_action, policy,
-    constants, num_trees, num_slots, num_levels,
+    visits, value_sum, prior, child, to_play, value, levels, noise, before, num_started, root_action, best_action,
+    policy, playable, constants, num_trees, num_slots, num_levels,
     A: tl.constexpr, STRIDE: tl.constexpr, MOST: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
-    CONCLUDES: tl.constexpr,
+    CONCLUDES: tl.constexpr, PROVES: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -67,15 +68,20 @@ def _gumbel_kernel(
     score = logs + factor[:, None] * tl.where(is_tried, q, untried[:, None])
 
     gained = n - old
+    choice = can
+    if PROVES and CONCLUDES:
+        choice = can & (tl.load(playable + given, mask=is_action, other=0) != 0)
+    elif PROVES:
+        choice = can & (tl.load(child + row, mask=is_action, other=0) < PROVEN_CHILD)
     if CONCLUDES:
-        level = tl.max(tl.where(can, gained, -1), axis=1)
+        level = tl.max(tl.where(choice, gained, -1), axis=1)
     else:
         started = tl.load(num_started + tree, mask=is_tree, other=0)
         considered = tl.minimum(tl.sum(can.to(tl.int32), axis=1), MOST)
         level = tl.load(levels + considered * num_levels + started, mask=is_tree, other=0)
-    may_take = can & (gained == level[:, None])
+    may_take = choice & (gained == level[:, None])
     has_any = tl.max(may_take.to(tl.int32), axis=1) > 0
-    may_take = can & (may_take | ~has_any[:, None])
+    may_take = choice & (may_take | ~has_any[:, None])
     best = tl.argmax(tl.where(may_take, extra + score, float("-inf")), axis=1, tie_break_left=True)
     if CONCLUDES:
         tl.store(best_action + tree, best, mask=is_tree)
@@ -127,20 +133,21 @@ def draw_noise(roots: GumbelRoots, *, seed: int, num_searches: int) -> None:
 
 def choose(pools: Pools, roots: GumbelRoots) -> None:
     """See `gumbel_torch.choose`."""
-    _launch(pools, roots, concludes=False)
+    _launch(pools, roots, None, concludes=False)
 
 
-def conclude(pools: Pools, roots: GumbelRoots) -> None:
+def conclude(pools: Pools, roots: GumbelRoots, playable: torch.Tensor | None = None) -> None:
     """See `gumbel_torch.conclude`."""
-    _launch(pools, roots, concludes=True)
+    _launch(pools, roots, playable, concludes=True)
 
 
-def _launch(pools: Pools, roots: GumbelRoots, *, concludes: bool) -> None:
+def _launch(pools: Pools, roots: GumbelRoots, playable: torch.Tensor | None, *, concludes: bool) -> None:
     block, lanes, num_warps = shape_of(pools.num_actions)
     kernel: Any = _gumbel_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
-        *(pools.visits, pools.value_sum, pools.prior, pools.to_play, pools.value, roots.levels, roots.noise),
-        *(roots.before, roots.num_started, roots.root_action, roots.best_action, roots.policy, _constants(roots)),
+        *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.value, roots.levels),
+        *(roots.noise, roots.before, roots.num_started, roots.root_action, roots.best_action, roots.policy),
+        *(roots.before if playable is None else playable, _constants(roots)),
         *(pools.num_trees, pools.num_slots, roots.levels.shape[1]),
         A=pools.num_actions,
         STRIDE=pools.stride,
@@ -148,6 +155,7 @@ def _launch(pools: Pools, roots: GumbelRoots, *, concludes: bool) -> None:
         BLOCK=block,
         LANES=lanes,
         CONCLUDES=concludes,
+        PROVES=pools.proof is not None,
         num_warps=num_warps,
         enable_fp_fusion=False,
     )

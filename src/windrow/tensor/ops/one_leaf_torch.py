@@ -14,9 +14,10 @@ from torch import Tensor
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.tensor.ops.numerics_torch import softmax
 from windrow.tensor.ops.outcomes_torch import draw, pick
+from windrow.tensor.ops.proofs_torch import back_up_and_prove, score_proven
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
-from windrow.tensor.tree.pools import NO_CHILD, Pools
+from windrow.tensor.tree.pools import NO_CHILD, PROVEN, Pools
 from windrow.tensor.tree.under_way import Answer, InFlightCounts, UnderWay
 
 LARGEST_VALUE = 1.0
@@ -30,7 +31,7 @@ def select(
 
     Writes the simulation under way: `path` and `depth`, `leaf` (a free slot if `is_new`), `parent` and `action` above
     it, and `slot`, which the leaf's data is written to: the dummy slot, unless the leaf is new. Trees whose game is
-    over, or that have no free slot, stay at depth 0.
+    over, or that have no free slot, stay at depth 0; in a search that proves, so do trees with a proven root.
 
     With chance, the parent of a new leaf may be a chance node, and its action an outcome. Chance may also be to move at
     the new leaf, which only the game knows (`leaves.py`). A tree with chance to move at its root stays at depth 0.
@@ -48,6 +49,8 @@ def select(
     depth, parent, action = torch.zeros_like(node), torch.zeros_like(node), torch.zeros_like(node)
     num_draws = torch.zeros_like(node)
     live = (pools.to_play[:, 0] >= 0) & (pools.next_free < last - (chance.max_draws if chance else 0))
+    if pools.proof is not None:
+        live = live & (pools.proof[:, 0] == 0)
     is_new = torch.zeros_like(live)
     while bool(live.any()):
         to_play = pools.to_play[tree, node]
@@ -68,7 +71,9 @@ def select(
         child = pools.child[tree, node, best].to(torch.int64)
         is_new = is_new | (live & (child == NO_CHILD))
         live = live & (child != NO_CHILD)
-        node = torch.where(live, child, node)
+        node = torch.where(live, pools.slot_of(child), node)
+        if pools.proof is not None:
+            live = live & (child < PROVEN)
     under_way.leaf.copy_(torch.where(is_new, pools.next_free, node))
     under_way.slot.copy_(torch.where(is_new, pools.next_free, last))
     for target, source in ((under_way.depth, depth), (under_way.parent, parent), (under_way.action, action)):
@@ -103,6 +108,8 @@ def best_action(
     q = torch.where(denominator > 0, q, first_play)
     sqrt_visits = torch.sqrt(own.to(torch.float32))[:, None]
     score = q + rules.c_puct * prior * sqrt_visits / (1 + tries).to(torch.float32)
+    if pools.proof is not None:
+        score = score_proven(score, pools.value_sum[edges], visits, pools.child[edges])
     return torch.where(prior >= 0, score, -torch.inf).argmax(1)
 
 
@@ -133,6 +140,9 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
     pools.node_visits[tree, slot] = (~is_over).to(torch.int32)
     pools.parent_of[tree, slot] = rows.parent
     pools.action_of[tree, slot] = rows.action
+    if pools.proof is not None:
+        # Of a finished game; at the root it is not searched, and chance may be to move there.
+        pools.proof[tree, slot] = (is_over & (rows.depth > 0)).to(torch.int32)
     return is_bad & rows.is_new & ~is_over
 
 
@@ -154,7 +164,11 @@ def back_up(
     pools: Pools, under_way: UnderWay, tree: Tensor, row: Tensor, in_flight: InFlightCounts | None = None
 ) -> None:
     """Add the values of the leaves in rows `row` [B], one per tree, to their paths, and clear their marks in flight."""
-    value, depth = pools.value[tree, under_way.leaf[row].to(torch.int64)], under_way.depth[row]
+    leaf, depth = under_way.leaf[row].to(torch.int64), under_way.depth[row]
+    if pools.proof is not None:
+        back_up_and_prove(pools, tree, leaf, depth, in_flight)
+        return
+    value = pools.value[tree, leaf]
     for step in range(int(depth.max())):
         is_on = step < depth
         word = torch.where(is_on, under_way.path[row, step], 0).to(torch.int64)

@@ -26,6 +26,7 @@ from torch import Tensor
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.ops.numerics_triton import exp32
 from windrow.tensor.ops.outcomes_triton import IS_OF_CHANCE, pick_outcome
+from windrow.tensor.ops.proofs_triton import PROVEN_CHILD, climb
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
 from windrow.tensor.tree.pools import NO_CHILD, Pools
@@ -74,11 +75,11 @@ def _better(score_a, action_a, child_a, score_b, action_b, child_b):
 
 @triton.jit
 def _select(
-    free, visits, value_sum, prior, child, to_play, node_sum, node_visits, path, depth_of, leaf_of, parent_of,
+    free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, path, depth_of, leaf_of, parent_of,
     action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct,
     first_play, max_depth, num_trees, num_slots,
     EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
-    MAX_DRAWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
+    MAX_DRAWS: tl.constexpr, PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -96,6 +97,8 @@ def _select(
         live = live & (tl.load(to_play + base, mask=is_tree, other=_TERMINAL) >= 0)
         simulation = tl.load(num_started + tree, mask=is_tree, other=0)
         num_draws = tl.zeros([BLOCK], tl.int32)
+    if PROVES:
+        live = live & (tl.load(proof + base, mask=is_tree, other=0) == 0)
     while tl.max(live.to(tl.int32), axis=0) > 0:
         at = base + node
         row = (at * STRIDE)[:, None] + a[None, :]
@@ -122,6 +125,8 @@ def _select(
         q = tl.where(n > 0, q, untried[:, None])
         u = tl.math.div_rn(c_puct * p * tl.math.sqrt_rn(count)[:, None], (1 + n).to(tl.float32))
         score = tl.where(p >= 0, q + u, float("-inf"))
+        if PROVES:
+            score = tl.where(below >= PROVEN_CHILD, tl.where(q > -1.0, q, float("-inf")), score)
         if HAS_ROOT_ACTION:
             is_first = (depth == 0)[:, None] & (a[None, :] == first_action[:, None])
             score = tl.where(is_first, float("inf"), score)
@@ -137,7 +142,12 @@ def _select(
         depth += decides.to(tl.int32)
         is_new = is_new | (live & (next_node == _NO_CHILD))
         live = live & (next_node != _NO_CHILD)
-        node = tl.where(live, next_node, node)
+        if PROVES:
+            is_proven = next_node >= PROVEN_CHILD
+            node = tl.where(live, tl.where(is_proven, next_node - PROVEN_CHILD, next_node), node)
+            live = live & ~is_proven
+        else:
+            node = tl.where(live, next_node, node)
     tl.store(leaf_of + tree, tl.where(is_new, free, node), mask=is_tree)
     tl.store(slot_of + tree, tl.where(is_new, free, num_slots - 1), mask=is_tree)
     tl.store(depth_of + tree, depth, mask=is_tree)
@@ -152,10 +162,11 @@ def _select(
 
 @triton.jit
 def _complete(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free, path,
-    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits, values,
-    num_trees, num_slots,
-    A: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, next_free,
+    path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits,
+    values, num_trees, num_slots,
+    A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr,
+    BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -193,6 +204,19 @@ def _complete(
     is_over = player == _TERMINAL
     new = tl.where(is_over, result, tl.where(player == 0, said, -said))
     back = tl.where(is_new, new, old)
+    link = slot
+    rest = depth
+    if PROVES:
+        reach = tl.load(proof + base + leaf, mask=is_tree & ~is_new, other=0)
+        reach = tl.where(is_new, (is_over & (depth > 0)).to(tl.int32), reach)
+        link = tl.where(reach > 0, slot + PROVEN_CHILD, slot)
+        tl.store(proof + base + slot, reach, mask=is_new)
+        rest, back = climb(
+            visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+            visits, visits, base, leaf, parent, action, depth, depth, reach, back,
+            EDGES, STRIDE, HAS_CHANCE, False, BLOCK, LANES,
+        )  # fmt: skip
+        is_on = step[None, :] < rest[:, None]
     gain = tl.where((word & 1) == 0, back[:, None], -back[:, None]).to(tl.float64)
     tl.store(visits + edge, n + 1, mask=is_on)
     tl.store(value_sum + edge, w + gain, mask=is_on)
@@ -212,15 +236,15 @@ def _complete(
     tl.store(node_visits + at, 1 - is_over.to(tl.int32), mask=is_new)
     tl.store(node_parent + at, parent, mask=is_new)
     tl.store(node_action + at, action, mask=is_new)
-    tl.store(child + (base + parent) * STRIDE + action, slot, mask=is_new & (depth > 0))
+    tl.store(child + (base + parent) * STRIDE + action, link, mask=is_new & (depth > 0))
     tl.store(next_free + tree, slot + 1, mask=is_new)
     tl.store(is_bad_of + tree, tl.full([BLOCK], 1, tl.int1), mask=is_new & is_bad & ~is_over)
 
     # Edges deeper than LEVELS. All edges of a path are different, so they are updated in parallel.
     first = LEVELS
-    deepest = tl.max(depth, axis=0)
+    deepest = tl.max(rest, axis=0)
     while first < deepest:
-        is_on = (first + step)[None, :] < depth[:, None]
+        is_on = (first + step)[None, :] < rest[:, None]
         word = tl.load(path + base[:, None] + (first + step)[None, :], mask=is_on, other=0)
         edge = (base * STRIDE)[:, None] + (word >> 1)
         node = base[:, None] + (word >> 1) // STRIDE
@@ -239,19 +263,20 @@ def _complete(
 
 @triton.jit
 def _simulation_kernel(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free, path,
-    depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits, values,
-    root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct, first_play, max_depth, num_trees,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, next_free,
+    path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits,
+    values, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct, first_play, max_depth, num_trees,
     num_slots,
     A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
-    MAX_DRAWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr, COMPLETES: tl.constexpr,
-    SELECTS: tl.constexpr,
+    MAX_DRAWS: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
+    LEVELS: tl.constexpr, COMPLETES: tl.constexpr, SELECTS: tl.constexpr,
 ):  # fmt: skip
     if COMPLETES:
         free = _complete(
-            visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, next_free,
-            path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal,
-            logits, values, num_trees, num_slots, A, STRIDE, BLOCK, LANES, LEVELS,
+            visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+            next_free, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play,
+            results, legal, logits, values, num_trees, num_slots,
+            A, EDGES, STRIDE, HAS_CHANCE, PROVES, BLOCK, LANES, LEVELS,
         )  # fmt: skip
     else:
         tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -260,10 +285,10 @@ def _simulation_kernel(
         tl.debug_barrier()  # lanes read what other lanes of the same program have written
     if SELECTS:
         _select(
-            free, visits, value_sum, prior, child, to_play, node_sum, node_visits, path, depth_of, leaf_of, parent_of,
-            action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct,
-            first_play, max_depth, num_trees, num_slots,
-            EDGES, STRIDE, IS_PARENT, HAS_ROOT_ACTION, MAX_DRAWS, BLOCK, LANES,
+            free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, path, depth_of, leaf_of,
+            parent_of, action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of,
+            c_puct, first_play, max_depth, num_trees, num_slots,
+            EDGES, STRIDE, IS_PARENT, HAS_ROOT_ACTION, MAX_DRAWS, PROVES, BLOCK, LANES,
         )  # fmt: skip
 
 
@@ -302,6 +327,11 @@ def chance_arguments(under_way: UnderWay, chance: Chance | None) -> tuple[Tensor
     return chance.key, chance.num_started, chance.simulation, chance.num_draws
 
 
+def proof_argument(pools: Pools) -> Tensor:
+    """Return the argument of kernels for proofs; in searches that do not prove it is never read."""
+    return pools.node_visits if pools.proof is None else pools.proof
+
+
 def _launch(
     pools: Pools,
     under_way: UnderWay,
@@ -320,7 +350,8 @@ def _launch(
     kernel: Any = _simulation_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.value, pools.node_sum),
-        *(pools.node_visits, pools.parent_of, pools.action_of, pools.next_free, *under_way.arguments),
+        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), pools.next_free),
+        *under_way.arguments,
         *(pools.is_bad, *shown),
         *(
             under_way.action if root_action is None else root_action,
@@ -337,6 +368,8 @@ def _launch(
         IS_PARENT=known.is_parent,
         HAS_ROOT_ACTION=root_action is not None,
         MAX_DRAWS=chance.max_draws if chance else 0,
+        HAS_CHANCE=pools.has_chance,
+        PROVES=pools.proof is not None,
         BLOCK=block,
         LANES=lanes,
         LEVELS=LEVELS,

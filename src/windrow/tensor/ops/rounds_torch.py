@@ -15,7 +15,7 @@ from windrow.tensor.ops.one_leaf_torch import back_up, best_action, describe_lea
 from windrow.tensor.ops.outcomes_torch import draw, pick
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
-from windrow.tensor.tree.pools import NO_CHILD, Pools
+from windrow.tensor.tree.pools import NO_CHILD, PROVEN, Pools
 from windrow.tensor.tree.under_way import Answer, InFlightCounts, UnderWay
 
 
@@ -40,6 +40,8 @@ def select(
         num_draws = torch.zeros_like(node)
         live = (k < in_flight.remaining) & (pools.next_free < last - (chance.max_draws if chance else 0))
         live = live & (pools.to_play[:, 0] >= 0)
+        if pools.proof is not None:
+            live = live & (pools.proof[:, 0] == 0)
         is_new = torch.zeros_like(live)
         while bool(live.any()):
             to_play = pools.to_play[tree, node]
@@ -63,7 +65,9 @@ def select(
             child = pools.child[tree, node, best].to(torch.int64)
             is_new = is_new | (live & (child == NO_CHILD))
             live = live & (child != NO_CHILD)
-            node = torch.where(live, child, node)
+            node = torch.where(live, pools.slot_of(child), node)
+            if pools.proof is not None:
+                live = live & (child < PROVEN)
         free = torch.where(is_new, pools.next_free, last)
         # The slot is assigned at once, so that the next walk finds the waiting leaf.
         pools.child[tree, parent, action] = torch.where(is_new, free, pools.child[tree, parent, action])

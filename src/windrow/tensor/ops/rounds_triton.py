@@ -19,8 +19,9 @@ import triton.language as tl
 
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.ops import one_leaf_triton
-from windrow.tensor.ops.one_leaf_triton import chance_arguments, judge, shape_of
+from windrow.tensor.ops.one_leaf_triton import chance_arguments, judge, proof_argument, shape_of
 from windrow.tensor.ops.outcomes_triton import IS_OF_CHANCE, pick_outcome
+from windrow.tensor.ops.proofs_triton import PROVEN_CHILD, climb
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
 from windrow.tensor.tree.pools import NO_CHILD, Pools
@@ -45,11 +46,11 @@ def _better(score_a, action_a, child_a, flight_a, score_b, action_b, child_b, fl
 
 @triton.jit(do_not_specialize=["first_walk"])
 def _select_kernel(
-    visits, value_sum, prior, child, to_play, node_sum, node_visits, next_free, edges_in_flight, nodes_in_flight,
+    visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, next_free, edges_in_flight, nodes_in_flight,
     remaining, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, chance_key, num_started,
     simulation_of, num_draws_of, c_puct, first_play, virtual_loss, max_depth, num_trees, num_slots, first_walk,
     EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, RULE: tl.constexpr, MAX_DRAWS: tl.constexpr,
-    BLOCK: tl.constexpr, LANES: tl.constexpr, K: tl.constexpr, WALKS: tl.constexpr,
+    PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, K: tl.constexpr, WALKS: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -62,6 +63,8 @@ def _select_kernel(
         started = tl.load(num_started + tree, mask=is_tree, other=0)
     else:
         can_begin = is_tree
+    if PROVES:
+        can_begin = can_begin & (tl.load(proof + base, mask=is_tree, other=0) == 0)
     for number in range(WALKS):
         if MAX_DRAWS > 0:
             k = first_walk + number
@@ -102,6 +105,8 @@ def _select_kernel(
                 denominator = n
             else:
                 denominator = n + flying
+            if PROVES:
+                exact = tl.math.div_rn(w, tl.maximum(n, 1).to(tl.float32))
             if RULE == 1:
                 w = w - virtual_loss * flying.to(tl.float32)
             q = tl.math.div_rn(w, tl.maximum(denominator, 1).to(tl.float32))
@@ -109,6 +114,8 @@ def _select_kernel(
             sqrt_visits = tl.math.sqrt_rn((own + through).to(tl.float32))
             u = tl.math.div_rn(c_puct * p * sqrt_visits[:, None], (1 + n + flying).to(tl.float32))
             score = tl.where(p >= 0, q + u, float("-inf"))
+            if PROVES:
+                score = tl.where(below >= PROVEN_CHILD, tl.where(exact > -1.0, exact, float("-inf")), score)
             if MAX_DRAWS > 0:
                 is_drawn = a[None, :] == pick_outcome(p, chance_key, tree, num_draws, started + k)[:, None]
                 score = tl.where(of_chance[:, None], tl.where(is_drawn, float("inf"), float("-inf")), score)
@@ -122,7 +129,12 @@ def _select_kernel(
             depth += decides.to(tl.int32)
             is_new = is_new | (live & (next_node == _NO_CHILD))
             live = live & (next_node != _NO_CHILD)
-            node = tl.where(live, next_node, node)
+            if PROVES:
+                is_proven = next_node >= PROVEN_CHILD
+                node = tl.where(live, tl.where(is_proven, next_node - PROVEN_CHILD, next_node), node)
+                live = live & ~is_proven
+            else:
+                node = tl.where(live, next_node, node)
         tl.store(child + (base + parent) * STRIDE + action, free, mask=is_new)
         tl.store(node_visits + base + free, tl.zeros([BLOCK], tl.int32), mask=is_new)
         tl.store(leaf_of + walk, tl.where(is_new, free, node), mask=is_tree)
@@ -147,11 +159,11 @@ def _select_kernel(
 
 @triton.jit
 def _complete_kernel(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, is_bad_of,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, is_bad_of,
     edges_in_flight, nodes_in_flight, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, new_to_play,
     results, legal, logits, values, num_trees, num_slots,
-    A: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
-    K: tl.constexpr,
+    A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr,
+    BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -186,6 +198,8 @@ def _complete_kernel(
         tl.store(node_visits + at, 1 - is_over.to(tl.int32), mask=is_new)
         tl.store(node_parent + at, tl.load(parent_of + walk, mask=is_tree, other=0), mask=is_new)
         tl.store(node_action + at, tl.load(action_of + walk, mask=is_tree, other=0), mask=is_new)
+        if PROVES:
+            tl.store(proof + at, is_over.to(tl.int32), mask=is_new)
     tl.store(is_bad_of + tree, tl.full([BLOCK], 1, tl.int1), mask=any_bad)
     tl.debug_barrier()  # values are backed up from the nodes that were made above
 
@@ -194,6 +208,26 @@ def _complete_kernel(
         depth = tl.load(depth_of + walk, mask=is_tree, other=0)
         leaf = tl.load(leaf_of + walk, mask=is_tree, other=0)
         back = tl.load(value + base + leaf, mask=is_tree, other=0.0)
+        if PROVES:
+            # Nodes of the path may have been proven by walks of this round that were backed up before.
+            highest = depth
+            first = 0
+            while first < tl.max(depth, axis=0):
+                step = first + tl.arange(0, LEVELS)
+                is_below = (step[None, :] < depth[:, None]) & (step > 0)[None, :]
+                word = tl.load(path + (walk * num_slots)[:, None] + step[None, :], mask=is_below, other=0)
+                reach = tl.load(proof + base[:, None] + (word >> 1) // STRIDE, mask=is_below, other=0)
+                level = tl.min(tl.where(reach > 0, step[None, :], num_slots), axis=1)
+                highest = tl.minimum(highest, level)
+                first += LEVELS
+            parent = tl.load(parent_of + walk, mask=is_tree, other=0)
+            action = tl.load(action_of + walk, mask=is_tree, other=0)
+            depth, back = climb(
+                visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+                edges_in_flight, nodes_in_flight, base, leaf, parent, action, depth, highest,
+                tl.load(proof + base + leaf, mask=is_tree, other=0), back,
+                EDGES, STRIDE, HAS_CHANCE, True, BLOCK, LANES,
+            )  # fmt: skip
         first = 0
         deepest = tl.max(depth, axis=0)
         while first < deepest:
@@ -232,7 +266,14 @@ def select(
     kernel: Any = _select_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.node_sum, pools.node_visits),
-        *(pools.next_free, in_flight.edges, in_flight.nodes, in_flight.remaining, *under_way.arguments),
+        *(
+            proof_argument(pools),
+            pools.next_free,
+            in_flight.edges,
+            in_flight.nodes,
+            in_flight.remaining,
+            *under_way.arguments,
+        ),
         *(*chance_arguments(under_way, chance), rules.c_puct, rules.first_play, in_flight.virtual_loss),
         *(rules.max_depth, pools.num_trees, pools.num_slots, walk),
         EDGES=pools.num_edges,
@@ -240,6 +281,7 @@ def select(
         IS_PARENT=rules.is_parent,
         RULE=_RULES[in_flight.rule],
         MAX_DRAWS=chance.max_draws if chance else 0,
+        PROVES=pools.proof is not None,
         WALKS=1 if chance else in_flight.num_leaves,
         BLOCK=block,
         LANES=lanes,
@@ -258,9 +300,13 @@ def complete(pools: Pools, answer: Answer, under_way: UnderWay, in_flight: InFli
     kernel: Any = _complete_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.value, pools.node_sum),
-        *(pools.node_visits, pools.parent_of, pools.action_of, pools.is_bad, in_flight.edges, in_flight.nodes),
+        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), pools.is_bad),
+        *(in_flight.edges, in_flight.nodes),
         *(*under_way.arguments, *shown, pools.num_trees, pools.num_slots),
         A=pools.num_actions,
+        EDGES=pools.num_edges,
+        HAS_CHANCE=pools.has_chance,
+        PROVES=pools.proof is not None,
         STRIDE=pools.stride,
         BLOCK=block,
         LANES=lanes,

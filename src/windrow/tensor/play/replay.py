@@ -5,6 +5,7 @@
     value   float32   [T, B]        value of the search, for the player to move
     number  int32     [T, B]        number of the game in its column
     results float32   [T + 1, B]    by that number: result of the game for player 0; NaN while it goes on
+    proven  bool      [T, B]        with `prove` only: whether the value is proven
 
 A row holds one move of all B games. When a game ends, only its result is written: no position is searched for, moved or
 counted, so nothing waits for the device. A position of an unfinished game has weight 0 in a batch.
@@ -53,6 +54,7 @@ class TensorReplay:
         max_positions: capacity in positions, rounded down to whole rows of B.
         device: device of the buffer.
         value_mix: weight of the search's own value in the value target; the rest is the game's result.
+        prove: keep which values the search has proven. The value target of these positions is the proven value.
         symmetries: symmetries of the game, such as `windrow.make_game(...).symmetries()`. Every drawn position is
             transformed by a random one. Empty: positions are not transformed.
         generator: generator of the random numbers, on the same device.
@@ -67,6 +69,7 @@ class TensorReplay:
         device: torch.device,
         generator: torch.Generator,
         value_mix: float = 0.25,
+        prove: bool = False,
         symmetries: Sequence[Symmetry] = (),
     ) -> None:
         self.num_rows = max_positions // num_slots
@@ -75,7 +78,7 @@ class TensorReplay:
                 f"{num_slots} games in lock-step write {num_slots} positions a move, but the replay holds "
                 f"{max_positions}: increase [replay] max_positions to at least 50 times the number of games"
             )
-        self.game, self.num_slots, self.value_mix = game, num_slots, value_mix
+        self.game, self.num_slots, self.value_mix, self.prove = game, num_slots, value_mix, prove
         self._generator = generator
         self._template = game.initial(1, device)
         try:
@@ -94,6 +97,7 @@ class TensorReplay:
         self._policy = torch.zeros((*shape, self.game.num_actions), dtype=torch.float16, device=device)
         self._value = torch.zeros(shape, device=device)
         self._number = torch.zeros(shape, dtype=torch.int32, device=device)
+        self._is_proven = torch.zeros(shape, dtype=torch.bool, device=device) if self.prove else None
         # A game has at least one row, so with this many numbers no two games in the ring share one.
         self._results = torch.full((self.num_rows + 1, self.num_slots), torch.nan, device=device)
 
@@ -109,10 +113,12 @@ class TensorReplay:
     @property
     def num_bytes(self) -> int:
         """Memory of the buffer on the device in bytes, whether it is full or not."""
-        held = [*self._states, self._policy, self._value, self._number, self._results]
-        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+        held = [*self._states, self._policy, self._value, self._number, self._results, self._is_proven]
+        return sum(tensor.numel() * tensor.element_size() for tensor in held if tensor is not None)
 
-    def write(self, states: Any, policy: Tensor, value: Tensor, number: Tensor) -> None:
+    def write(
+        self, states: Any, policy: Tensor, value: Tensor, number: Tensor, is_proven: Tensor | None = None
+    ) -> None:
         """Add one move of every game.
 
         Args:
@@ -120,6 +126,7 @@ class TensorReplay:
             policy: [B, A] policy targets.
             value: [B] values of the search, for the player to move.
             number: [B] numbers of the games.
+            is_proven: [B] bool, which values are proven, in a replay with `prove`.
         """
         row = self._num_written % self.num_rows
         for kept, tensor in zip(self._states, tensors_of(states), strict=True):
@@ -127,6 +134,8 @@ class TensorReplay:
         self._policy[row].copy_(policy)
         self._value[row].copy_(value)
         self._number[row].copy_(number)
+        if self._is_proven is not None and is_proven is not None:
+            self._is_proven[row].copy_(is_proven)
         self._num_written += 1
         self._size.fill_(len(self))
 
@@ -162,6 +171,8 @@ class TensorReplay:
             policy, legal = policy.gather(1, of_actions[image]), legal.gather(1, of_actions[image])
             observations = _permute(observations, of_cells[image])
         value = (1.0 - self.value_mix) * for_mover + self.value_mix * searched
+        if self._is_proven is not None:
+            value = torch.where(self._is_proven.flatten().index_select(0, place), searched, value)
         return TensorBatch(observations, policy, value, legal, is_known.to(torch.float32))
 
 

@@ -40,7 +40,8 @@ class TensorSelfPlay:
     Args:
         game: the rules.
         evaluator: as for `TensorSearch`; its weights may change between two moves.
-        search: settings of the search: budget, noise or `root="gumbel"`, temperature, seed.
+        search: settings of the search: budget, noise or `root="gumbel"`, temperature, seed. With `prove`, only moves
+            that no proven move beats are played, and the replay needs `prove` too.
         replay: buffer for the positions and results; its slots are the games.
         device: device of the games, the same as the replay's.
         generator: generator of all random numbers outside the search, on the replay's device.
@@ -75,6 +76,10 @@ class TensorSelfPlay:
         check_config(search)
         warn_of_equal_games(search)
         assert search.num_simulations is not None
+        if search.prove != replay.prove:
+            raise ConfigError(
+                f"the search has prove={search.prove}, so the replay needs it too: TensorReplay(prove={search.prove})"
+            )
         self.game, self.replay, self.num_slots = game, replay, replay.num_slots
         self.num_simulations: int = search.num_simulations
         self._temperature, self._late_temperature = search.temperature, late_temperature
@@ -127,7 +132,8 @@ class TensorSelfPlay:
         game = self.game
         result = self._searches[budget].run(self._state)
         action = self._draw(result)
-        self.replay.write(self._state, target_of(result), value_of(result), self._number)
+        is_proven = None if result.proven is None else ~result.proven.values.isnan()
+        self.replay.write(self._state, target_of(result), value_of(result), self._number, is_proven)
         after = pass_chance(game, game.step(self._state, action), self._generator)
         self._num_moves, self._ply = self._num_moves + 1, self._ply + 1
         is_over = game.terminal(after)
@@ -202,4 +208,5 @@ def value_of(result: TensorResult) -> Tensor:
     weight = torch.where(result.visits > 0, result.improved_policy, 0.0)
     total = weight.sum(1)
     mean = (weight * result.q).sum(1) / total.clamp_min(1e-9)
-    return torch.where(total > 1e-6, mean, result.value)
+    mean = torch.where(total > 1e-6, mean, result.value)
+    return mean if result.proven is None else torch.where(result.proven.values.isnan(), mean, result.value)

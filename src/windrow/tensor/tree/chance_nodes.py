@@ -52,7 +52,8 @@ class ChanceNodes:
         self._template, self._base, self._targets = template, base, targets
         self._tree = torch.arange(pools.num_trees, device=base.device)
         self._is_round = len(walks.is_new) > pools.num_trees  # K > 1
-        fields = [getattr(pools, name) for name in (*_WHOLE, *_OF_CHANCE)]
+        self._names = (*_WHOLE, *_OF_CHANCE, *(() if pools.proof is None else ("proof",)))
+        fields = [getattr(pools, name) for name in self._names]
         self._fields = [field.view(-1, *field.shape[2:]) for field in fields]
         # An alias again: if the compiler saw two writes to one tensor, it would copy the whole tensor.
         self._links = torch.from_dlpack(pools.child).view(-1)
@@ -78,7 +79,7 @@ class ChanceNodes:
         """
         count = len(self._targets)
         states, targets = inputs[:count], inputs[count : 2 * count]
-        fields: dict[str, Tensor] = dict(zip((*_WHOLE, *_OF_CHANCE), inputs[2 * count :], strict=False))
+        fields: dict[str, Tensor] = dict(zip(self._names, inputs[2 * count :], strict=False))
         links, key, under_way, is_new, simulation, num_draws = inputs[-6:]
         leaf, parent, move, slot = under_way.to(torch.int64).unbind(0)
         game, pools, base, last = self._game, self._pools, self._base, self._pools.num_slots - 1
@@ -109,9 +110,10 @@ class ChanceNodes:
                 "node_sum": nothing,
                 "parent_of": parent,
                 "action_of": move,
+                "proof": nothing,
             }
-            for name, values in facts.items():
-                written[name].append(values.to(fields[name].dtype))
+            for name, field in fields.items():
+                written[name].append(facts[name].to(field.dtype))
             state = choose(of_chance, game.happen(state, outcome), state)
             parent, move = torch.where(of_chance, slot, parent), torch.where(of_chance, outcome, move)
             slot = slot + of_chance

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from windrow.games.protocol import TERMINAL
 from windrow.tensor.tree.pools import NO_CHILD, Pools
+from windrow.tensor.tree.proofs import read_proofs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class TreeCounts:
     depth_sum: sum of the depths of the leaves (in moves from the root) of all simulations in the trees.
     terminal_hits: number of simulations that ended in a finished game.
     max_depth: depth of the deepest node, in moves from the root.
+    proven: number of proven nodes, without finished games.
     """
 
     nodes: int = 0
@@ -28,6 +30,7 @@ class TreeCounts:
     depth_sum: int = 0
     terminal_hits: int = 0
     max_depth: int = 0
+    proven: int = 0
 
 
 def count_trees(pools: Pools) -> TreeCounts:
@@ -46,6 +49,7 @@ def count_trees(pools: Pools) -> TreeCounts:
         torch.where(decides, visits, 0).sum(),
         hits.sum(),
         torch.where(is_node, _depths(decides, parent), 0).max(),
+        *([] if pools.proof is None else [(is_node & (pools.to_play != TERMINAL) & (pools.proof > 0)).sum()]),
     )
     numbers = cast("list[int]", cast("Any", torch.stack(sums)).tolist())
     return TreeCounts(*numbers)
@@ -66,6 +70,8 @@ def _depths(decides: Tensor, parent: Tensor) -> Tensor:
 def most_visited_lines(pools: Pools, max_length: int, first: Tensor | None = None) -> list[list[int]]:
     """Return the most visited line of each tree. Ties go to the lowest action; a line ends where chance is to move.
 
+    In a search that proves, lines consist of playable actions.
+
     Args:
         pools: the trees.
         max_length: maximum number of actions in a line.
@@ -77,12 +83,14 @@ def most_visited_lines(pools: Pools, max_length: int, first: Tensor | None = Non
     steps: list[Tensor] = []
     for _ in range(max_length):
         visits = pools.visits[tree, node, : pools.num_actions]
-        is_on = is_on & (pools.to_play[tree, node] >= 0) & (visits > 0).any(1)
+        if pools.proof is not None:
+            visits = torch.where(read_proofs(pools, tree, node).playable, visits, -1)
         best = visits.argmax(1) if first is None or steps else first
+        is_on = is_on & (pools.to_play[tree, node] >= 0) & (visits[tree, best] > 0)
         steps.append(torch.where(is_on, best, -1))
         child = pools.child[tree, node, best]
         is_on = is_on & (child != NO_CHILD)
-        node = torch.where(is_on, child.to(torch.int64), node)
+        node = torch.where(is_on, pools.slot_of(child), node)
     if not steps:
         return [[] for _ in range(pools.num_trees)]
     played = cast("list[list[int]]", cast("Any", torch.stack(steps, 1)).tolist())

@@ -21,23 +21,31 @@ def memory_needed(
     *,
     max_nodes: int | None = None,
     leaves_per_tree: int | None = None,
+    prove: bool = False,
 ) -> int:
     """Return the memory of the trees of a `TensorSearch` with these settings, in bytes, without the network."""
     num_slots = slots_for(game, num_simulations) if max_nodes is None else max_nodes
-    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1)
+    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1, prove=prove)
 
 
-def _per_tree(game: TensorGame, num_slots: int, num_leaves: int) -> int:
+def _per_tree(game: TensorGame, num_slots: int, num_leaves: int, *, prove: bool) -> int:
     under_way = bytes_under_way(row_stride(game), num_slots, num_leaves)
     of_chance = 0 if as_chance_game(game) is None else bytes_of_chance(num_leaves)
-    return bytes_per_tree(game, num_slots) + under_way + of_chance
+    return bytes_per_tree(game, num_slots, prove=prove) + under_way + of_chance
 
 
 def check_memory(
-    game: TensorGame, num_trees: int, max_nodes: int, num_leaves: int, device: torch.device, max_memory: int | None
+    game: TensorGame,
+    num_trees: int,
+    max_nodes: int,
+    num_leaves: int,
+    device: torch.device,
+    max_memory: int | None,
+    *,
+    prove: bool,
 ) -> None:
     """Raise `SearchError` if B trees do not fit; the message has the memory needed and the largest B that fits."""
-    per_tree = _per_tree(game, max_nodes, num_leaves)
+    per_tree = _per_tree(game, max_nodes, num_leaves, prove=prove)
     free = int(_SHARE * _free(device))
     limit = free if max_memory is None else min(free, max_memory)
     if num_trees * per_tree <= limit:

@@ -10,12 +10,16 @@ are made. The last slot is a dummy: results of rows without a new node are writt
     child      int32            node_visits  int32
                                 parent_of    int32
                                 action_of    int32
+                                proof        int32     with `prove` only
 
 S is the larger of A and the number of chance outcomes, rounded up to a multiple of the lane group; the padding is never
 read. `chance.py` describes chance nodes, and `under_way.py` describes how selected leaves are stored. Rows of edges are
 written whole when a node is made, so nothing is cleared between searches. P is -1 where an action is illegal. W is for
 the player to move at the node, and so is `node_sum`, the sum of the node's own evaluation and of all values backed up
 through it; `value` is for player 0. `node_visits` is N(s), and 0 where the game is over or chance is to move.
+
+`proof` is 0 while `value` is an evaluation. Once the value is proven, `proof` is 1 plus the number of moves to the end
+of the game, and `child` has the mark PROVEN in the edge that leads to the node.
 
 Sums are float64 as in the other engines, so that rounding is the same. Values are float32, and a float64 can hold the
 sum of 2^29 of them.
@@ -29,9 +33,11 @@ import torch
 from torch import Tensor
 
 from windrow.errors import SearchError
-from windrow.tensor.game import TensorGame, max_draws_of, num_edges_of, tensors_of
+from windrow.tensor.game import TensorGame, as_chance_game, max_draws_of, num_edges_of, tensors_of
 
 NO_CHILD = -1
+PROVEN = 1 << 30
+"""Added to the slot of a proven child in `child`. `make_pools` keeps slots far below it."""
 _LANES = 4
 _MAX_WORD = 2**31
 
@@ -45,6 +51,7 @@ class Pools:
     num_actions: int  # A
     num_edges: int  # the larger of A and the number of chance outcomes
     stride: int  # S
+    has_chance: bool  # whether the game has chance moves
 
     visits: Tensor
     value_sum: Tensor
@@ -57,6 +64,7 @@ class Pools:
     node_visits: Tensor
     parent_of: Tensor
     action_of: Tensor
+    proof: Tensor | None
     states: list[Tensor]
 
     next_free: Tensor
@@ -74,6 +82,11 @@ class Pools:
         """[B, A] priors of the roots, as a view."""
         return self.prior[:, 0, : self.num_actions]
 
+    def slot_of(self, child: Tensor) -> Tensor:
+        """Return the slots, int64, that entries of `child` stand for; NO_CHILD where there is none."""
+        child = child.to(torch.int64)
+        return child if self.proof is None else torch.where(child >= PROVEN, child - PROVEN, child)
+
 
 def row_stride(game: TensorGame) -> int:
     """Return the padded number of edges per node, S."""
@@ -85,15 +98,15 @@ def slots_for(game: TensorGame, num_simulations: int) -> int:
     return 1 + num_simulations * (1 + max_draws_of(game)) + 1
 
 
-def bytes_per_tree(game: TensorGame, num_slots: int) -> int:
+def bytes_per_tree(game: TensorGame, num_slots: int, *, prove: bool) -> int:
     """Return the memory of one tree, in bytes."""
     state = sum(tensor[0].numel() * tensor.element_size() for tensor in tensors_of(game.initial(1)))
-    edge, node, tree = 4 + 8 + 4 + 4, 4 + 4 + 8 + 4 + 4 + 4, 4 + 1
+    edge, node, tree = 4 + 8 + 4 + 4, 4 + 4 + 8 + 4 + 4 + 4 + (4 if prove else 0), 4 + 1
     return num_slots * (row_stride(game) * edge + node + state) + tree
 
 
-def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.device) -> Pools:
-    """Allocate the trees. Their contents are meaningless until roots are planted."""
+def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.device, *, prove: bool) -> Pools:
+    """Allocate the trees. Their contents are meaningless until roots are planted. `prove`: make `proof` too."""
     num_edges, stride = num_edges_of(game), row_stride(game)
     if num_slots * stride * 2 >= _MAX_WORD:
         raise SearchError(
@@ -113,6 +126,7 @@ def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.d
         num_actions=game.num_actions,
         num_edges=num_edges,
         stride=stride,
+        has_chance=as_chance_game(game) is not None,
         visits=make(nodes, stride),
         value_sum=make(nodes, stride, dtype=torch.float64),
         prior=make(nodes, stride, dtype=torch.float32),
@@ -123,6 +137,7 @@ def make_pools(game: TensorGame, num_trees: int, num_slots: int, device: torch.d
         node_visits=make(nodes),
         parent_of=make(nodes),
         action_of=make(nodes),
+        proof=make(nodes) if prove else None,
         states=states,
         next_free=make(),
         is_bad=make(dtype=torch.bool),

@@ -14,7 +14,7 @@ from torch import Tensor
 from windrow.games.protocol import CHANCE
 from windrow.tensor.game import TensorGame, as_chance_game, like, tensors_of
 from windrow.tensor.tree.chance import play
-from windrow.tensor.tree.pools import NO_CHILD, Pools
+from windrow.tensor.tree.pools import NO_CHILD, PROVEN, Pools
 
 _PIECE = 1 << 26
 """Bytes of a pool that are moved at a time, which limits the size of the temporary copy."""
@@ -38,7 +38,7 @@ def advance(
     root = like(template, [state[tree * num_slots] for state in pools.states])
     stays = game.terminal(root) | (move < 0)
     move = torch.where(stays, 0, move.to(torch.int64))
-    child = pools.child[tree, 0, move].to(torch.int64)
+    child = pools.slot_of(pools.child[tree, 0, move])
     is_made = ~stays & ((child == NO_CHILD) | is_unevaluated)
     top = torch.where(stays | is_made, 0, child)
     with_chance = as_chance_game(game)
@@ -74,10 +74,13 @@ def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:
     for pool in (pools.visits, pools.value_sum, pools.prior):
         pool[some] = pool[some].gather(1, rows)
     child = pools.child[some].gather(1, rows)
-    target = index.gather(1, child.clamp_min(0).to(torch.int64).flatten(1)).view(child.shape)
+    target = index.gather(1, pools.slot_of(child).clamp_min(0).flatten(1)).view(child.shape)
+    if pools.proof is not None:
+        target = torch.where(child >= PROVEN, target + PROVEN, target)
     pools.child[some] = torch.where(child == NO_CHILD, NO_CHILD, target.to(torch.int32))
-    for pool in (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of):
-        pool[some] = pool[some].gather(1, source)
+    for pool in (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of, pools.proof):
+        if pool is not None:
+            pool[some] = pool[some].gather(1, source)
     parent = index.gather(1, pools.parent_of[some].gather(1, source).to(torch.int64))
     parent[:, 0] = 0
     pools.parent_of[some] = parent.to(torch.int32)
