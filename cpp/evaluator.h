@@ -58,8 +58,8 @@ class UniformEvaluator final : public CoreEvaluator {
 // Uniform priors; the value is the mean result of random games.
 class RolloutEvaluator final : public CoreEvaluator {
  public:
-  RolloutEvaluator(const GameTable& game, int32_t num_rollouts, uint64_t seed)
-      : CoreEvaluator(game), rollouts_(game, num_rollouts, seed) {}
+  RolloutEvaluator(const GameTable& game, int32_t num_rollouts, uint64_t seed, PlayOut play_out = nullptr)
+      : CoreEvaluator(game), rollouts_(game, num_rollouts, seed, play_out) {}
   void evaluate(int32_t first, int32_t last) override;
 
  private:

@@ -239,17 +239,6 @@ void Forest::copy_states(const Batch& batch, std::byte* states) const {
   }
 }
 
-void Forest::raise_fault(const Batch& batch, int32_t row, const std::string& what) const {
-  for (int32_t i = 0; i < batch.num_rounds; ++i) {
-    const Round& round = batch.rounds[static_cast<size_t>(i)];
-    const Tree& tree = trees_[static_cast<size_t>(round.tree)];
-    for (const Leaf& leaf : round.leaves) {
-      if (leaf.row == row) throw GameFault(what, tree.index(), tree.moves_to(leaf.node));
-    }
-  }
-  throw std::out_of_range("the batch has no such row");
-}
-
 // --- Complete and cancel ---------------------------------------------------------------------------------------
 
 void Forest::check_evaluation(const Batch& batch, const float* logits, const float* values) const {
@@ -279,7 +268,7 @@ void Forest::check_evaluation(const Batch& batch, const float* logits, const flo
 
 void Forest::complete(Batch& batch, const float* logits, const float* values) {
   if (!batch.is_out) throw std::logic_error("this batch is not out: it was completed or cancelled before");
-  const Timer timer(seconds_.complete);
+  const Timer timer(*this, seconds_.complete);
   // A quick look at everything; only if something is odd, a slow one at what is legal. Illegal logits may be anything.
   const bool is_plain = all_within(logits, int64_t{batch.num_rows} * game_.num_actions, kLargestFloat) &&
                         all_within(values, int64_t{batch.num_rows} * game_.num_values, kLargestValue);

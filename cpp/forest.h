@@ -100,6 +100,17 @@ struct ForestSeconds {
   double complete = 0.0;
 };
 
+// How far a call of `grow` came, and what its evaluations took.
+struct GrowthReport {
+  bool is_finished = false;  // no tree has anything left to do
+  int64_t num_calls = 0;     // of the evaluator
+  int64_t num_rows = 0;
+  int64_t num_places = 0;  // rows that the batches had room for
+  double seconds = 0.0;    // in the evaluator
+};
+
+class CoreEvaluator;
+
 class Forest {
  public:
   // With a cache, a leaf that it knows never enters a batch, and equal positions in one batch are evaluated once. What
@@ -130,8 +141,6 @@ class Forest {
   void begin(std::span<const SearchOrder> orders, uint64_t model_version);
   // Trees whose search has ended since the last call, ascending.
   std::vector<int32_t> take_finished();
-  // Whether a search has ended since the last call; apart from the above.
-  bool take_news() { return std::exchange(has_news_, false); }
 
   // Ends all searches: no more simulations are selected. Roots that have no evaluation still are.
   void stop();
@@ -150,11 +159,16 @@ class Forest {
   void cancel(Batch& batch);
   void cancel_all();
 
+  // The three verbs in a loop, with an evaluator of the core: grows the trees in [first, last) to the end of their
+  // budgets, in batches of about `max_leaves` rows of which the evaluator is given `max_batch` at a time. Comes back
+  // earlier, between two batches, when `patience` is over or a tree has finished. Nothing is out then, nor after an
+  // exception.
+  GrowthReport grow(CoreEvaluator& evaluator, int32_t max_leaves, int32_t first, int32_t last, int32_t max_batch,
+                    std::chrono::nanoseconds patience);
+
   Batch& batch(int32_t slot) { return *batches_.at(static_cast<size_t>(slot)); }
   // The states of a batch's leaves, one row of state_bytes each.
   void copy_states(const Batch& batch, std::byte* states) const;
-  // Throws a GameFault at the leaf of a row.
-  [[noreturn]] void raise_fault(const Batch& batch, int32_t row, const std::string& what) const;
 
   const Tree& tree(int32_t index) const { return trees_.at(static_cast<size_t>(index)); }
   int32_t num_batches_out() const { return num_batches_out_; }
@@ -164,6 +178,7 @@ class Forest {
   const ForestSeconds& seconds() const { return seconds_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Cursor;
   class Timer;
 
@@ -192,6 +207,8 @@ class Forest {
   void write_observations(const Batch& batch, float* observations);
   bool end_round(Cursor& cursor, const Batch& batch);
   Round& round_of(int32_t slot, int32_t tree);
+  void evaluate(const Batch& batch, CoreEvaluator& evaluator, int32_t max_batch, GrowthReport& report);
+  [[noreturn]] void raise_fault(const Batch& batch, int32_t row, const std::string& what) const;
   void check_evaluation(const Batch& batch, const float* logits, const float* values) const;
   void expand_round(const Round& round, const float* logits, const float* values);
   template <bool kVectors, Proofs kProofs, bool kSquares>
@@ -206,29 +223,37 @@ class Forest {
   Reservation reservation_;
   std::vector<Tree> trees_;
   std::vector<uint8_t> is_finished_;  // by tree: its search has ended, and take_finished has not told
-  bool has_news_ = false;             // the same of any tree and take_news
+  bool has_news_ = false;             // a search has ended since `grow` looked
   std::vector<std::unique_ptr<Batch>> batches_;
   int64_t next_serial_ = 0;
   int32_t num_batches_out_ = 0;
   int32_t turn_ = 0;  // the tree select looks at first
   ForestSeconds seconds_;
+  Clock::time_point last_time_;  // when the last timer ended
+  bool has_laps_ = false;        // whether the next one begins there
   std::shared_ptr<PredictionCache> cache_;
   std::unique_ptr<const Canonizer> canonizer_;  // if the cache's keys are canonical
   uint64_t model_version_ = 0;
   ThreadPool pool_;
 };
 
-// Adds the time from its making to its end to a total.
+// Adds the time from its making to its end to a total. In a loop each begins where the one before has ended: looking at
+// the clock takes as long as a good part of a simulation.
 class Forest::Timer {
  public:
-  explicit Timer(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Timer() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Timer(Forest& forest, double& total)
+      : forest_(forest), total_(total), start_(forest.has_laps_ ? forest.last_time_ : Clock::now()) {}
+  ~Timer() {
+    forest_.last_time_ = Clock::now();
+    total_ += std::chrono::duration<double>(forest_.last_time_ - start_).count();
+  }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
+  Forest& forest_;
   double& total_;
-  std::chrono::steady_clock::time_point start_;
+  const Clock::time_point start_;
 };
 
 // fn(round) for the rounds [begin, end) of a batch, fetching the leaves of rounds ahead.

@@ -65,7 +65,7 @@ int32_t Forest::choose_trees(Batch& batch, int32_t max_leaves, int32_t first, in
 Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool overlap, float* observations) {
   Batch& batch = take_batch();
   {
-    const Timer timer(seconds_.select);
+    const Timer timer(*this, seconds_.select);
     if (turn_ < first || turn_ >= last) turn_ = first;
     // Trees whose games all end within reach need no evaluation: then the next ones are tried, each tree once.
     for (int32_t num_left = last - first; num_left > 0 && batch.num_rows == 0;) {
@@ -85,7 +85,7 @@ Batch& Forest::select(int32_t max_leaves, int32_t first, int32_t last, bool over
     return batch;
   }
   if (observations == nullptr) return batch;
-  const Timer timer(seconds_.encode);
+  const Timer timer(*this, seconds_.encode);
   try {
     write_observations(batch, observations);
   } catch (...) {

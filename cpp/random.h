@@ -53,6 +53,9 @@ class Stream {
   // In (0, 1), both ends excluded.
   double next_uniform() { return (static_cast<double>(next_bits() >> 12) + 0.5) * 0x1p-52; }
 
+  // One of `count` numbers from 0 on, each as likely.
+  uint32_t next_below(uint32_t count) { return static_cast<uint32_t>((next_bits() >> 32) * count >> 32); }
+
   // Standard normal, by Marsaglia's polar method.
   double next_normal() {
     for (;;) {

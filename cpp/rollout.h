@@ -15,11 +15,16 @@
 
 namespace windrow {
 
+// Plays on at random to the end of the game, as RandomGame does: a faster way that the rules may have, without a call
+// of the table for every step. `actions` is scratch, [max_legal_actions].
+using PlayOut = void (*)(const void* self, void* state, Stream& stream, int32_t* actions);
+
 // One random game at a time, from any state.
 class RandomGame {
  public:
-  explicit RandomGame(const GameTable& game)
+  explicit RandomGame(const GameTable& game, PlayOut play_out)
       : game_(game),
+        play_out_(play_out),
         state_(static_cast<size_t>(game.state_bytes) / sizeof(uint64_t)),
         before_(state_.size()),
         moves_(static_cast<size_t>(std::max(game.max_legal_actions, game.max_outcomes)) + 1),
@@ -45,6 +50,7 @@ class RandomGame {
 
   // Plays to the end and writes the result of every player.
   void finish(Stream& stream, float* returns) {
+    if (play_out_ != nullptr) play_out_(game_.self, state_.data(), stream, moves_.data());
     for (int32_t player = to_play(); player != kTerminal; player = to_play()) {
       apply(player == kChance ? draw_outcome(stream) : draw_action(stream));
     }
@@ -55,7 +61,7 @@ class RandomGame {
   int64_t draw_action(Stream& stream) {
     const int32_t count = checked("legal_actions", game_.legal_actions(game_.self, state_.data(), moves_.data()));
     check_count("legal_actions", count, game_.max_legal_actions);
-    return moves_[(stream.next_bits() >> 32) * static_cast<uint32_t>(count) >> 32];
+    return moves_[stream.next_below(static_cast<uint32_t>(count))];
   }
 
   int64_t draw_outcome(Stream& stream) {
@@ -92,6 +98,7 @@ class RandomGame {
   }
 
   const GameTable& game_;
+  const PlayOut play_out_;
   std::vector<uint64_t> state_, before_;  // words, for the alignment that states are promised
   std::vector<int32_t> moves_;
   std::vector<double> probabilities_;
@@ -110,11 +117,11 @@ class RolloutFault : public std::runtime_error {
 // no player is to move the values are in the order of the players. One caller at a time.
 class Rollouts {
  public:
-  Rollouts(const GameTable& game, int32_t num_rollouts, uint64_t seed)
+  Rollouts(const GameTable& game, int32_t num_rollouts, uint64_t seed, PlayOut play_out = nullptr)
       : game_(game),
         num_rollouts_(num_rollouts),
         seed_(seed),
-        random_game_(game),
+        random_game_(game, play_out),
         returns_(static_cast<size_t>(game.num_players)),
         totals_(static_cast<size_t>(game.num_values)) {}
 

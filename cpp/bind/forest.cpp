@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "../growth.h"
+#include "../evaluator.h"
 #include "../rollout.h"
 #include "arrays.h"
 #include "bind.h"
@@ -125,8 +125,12 @@ void bind_forest(nb::module_& m) {
   m.def("uniform_evaluator", &make_evaluator<UniformEvaluator>, "game"_a, "Uniform priors and value 0.");
   m.def("hash_evaluator", &make_evaluator<HashEvaluator, uint64_t>, "game"_a, "seed"_a,
         "`windrow.evaluators.HashEvaluator`.");
-  m.def("rollout_evaluator", &make_evaluator<RolloutEvaluator, int32_t, uint64_t>, "game"_a, "num_rollouts"_a, "seed"_a,
-        "`windrow.evaluators.RolloutEvaluator`.");
+  m.def(
+      "rollout_evaluator",
+      [](const NativeGame& game, int32_t num_rollouts, uint64_t seed) {
+        return make_evaluator<RolloutEvaluator>(game, num_rollouts, seed, game.game->play_out());
+      },
+      "game"_a, "num_rollouts"_a, "seed"_a, "`windrow.evaluators.RolloutEvaluator`.");
 
   nb::class_<BoundForest> bound_class(m, "Forest",
                                       "Many trees, grown by select, complete and cancel. See cpp/forest.h.");
@@ -234,7 +238,7 @@ void bind_forest(nb::module_& m) {
             GrowthReport report;
             {
               const Working working(self);
-              report = grow(self.forest, *evaluator.evaluator, first, last, max_leaves, max_batch, patience);
+              report = self.forest.grow(*evaluator.evaluator, max_leaves, first, last, max_batch, patience);
             }
             return nb::make_tuple(report.is_finished, report.num_places, report.seconds, report.num_calls,
                                   report.num_rows);
@@ -326,7 +330,7 @@ void bind_forest(nb::module_& m) {
         std::vector<float> values(count * num_values);
         {
           const nb::gil_scoped_release no_gil;
-          Rollouts(table, num_rollouts, seed)
+          Rollouts(table, num_rollouts, seed, game.game->play_out())
               .evaluate(reinterpret_cast<const std::byte*>(states.data()), 0, static_cast<int32_t>(count),
                         values.data());
         }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "../game.h"
+#include "../rollout.h"
 
 namespace windrow {
 
@@ -45,6 +46,8 @@ class NamedGame {
   virtual std::string name() const = 0;
   // Whether its functions are Python's: whoever calls them must be able to take the GIL.
   virtual bool needs_gil() const { return false; }
+  // For random games from a player's turn to the end; null if there is only the table.
+  virtual PlayOut play_out() const { return nullptr; }
   // The options this game was made with, defaults included.
   virtual GameOptions options() const = 0;
   virtual std::vector<ObservationPart> observation() const = 0;
@@ -150,6 +153,18 @@ class BuiltinGame final : public NamedGame {
   }
 
   std::string name() const override { return Rules::kName; }
+  PlayOut play_out() const override {
+    if constexpr (kHasChance) return nullptr;
+    return [](const void* self, void* state, Stream& stream, int32_t* actions) {
+      const Rules& game = *static_cast<const Rules*>(self);
+      State at = *to(state);  // a copy that the compiler can keep in registers
+      while (game.to_play(at) != kTerminal) {
+        const int32_t count = game.legal_actions(at, actions);
+        game.apply(at, actions[stream.next_below(static_cast<uint32_t>(count))]);
+      }
+      *to(state) = at;
+    };
+  }
   GameOptions options() const override { return rules_.options(); }
   std::vector<ObservationPart> observation() const override { return rules_.observation(); }
   std::string render(const void* state) const override { return rules_.render(*to(state)); }

@@ -8,7 +8,8 @@
 
 #include "check.h"
 #include "dice.h"
-#include "growth.h"
+#include "evaluator.h"
+#include "forest.h"
 #include "plain_options.h"
 #include "positions.h"
 #include "trap_game.h"
@@ -57,7 +58,7 @@ Grown grow_all(TrapRules& rules, const ForestOptions& options, int32_t max_batch
   for (bool is_finished = false; !is_finished;) {
     try {
       const Armed armed(&rules, rules.only != TrapFault::kSound && dice.one_in(2));
-      const GrowthReport report = grow(forest, evaluator, 0, kTrees, 16, max_batch, patience);
+      const GrowthReport report = forest.grow(evaluator, 16, 0, kTrees, max_batch, patience);
       is_finished = report.is_finished;
       grown.num_rows += report.num_rows;
       grown.num_calls += report.num_calls;
@@ -132,7 +133,7 @@ void test_evaluators() {
     Forest forest(game, kTrees, plain_options());
     plant_all(forest);
     for (const int32_t max_leaves : {1, 4, 64}) {
-      while (!grow(forest, *evaluator, 0, kTrees, max_leaves, 1000, kLong).is_finished) continue;
+      while (!forest.grow(*evaluator, max_leaves, 0, kTrees, 1000, kLong).is_finished) continue;
       records_of(forest);
       forest.begin(0, kTrees, kBudget, 1);
     }

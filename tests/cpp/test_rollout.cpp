@@ -77,6 +77,26 @@ void test_pure() {
   }
 }
 
+// The built-in games' own way to the end of a random game is that through the table.
+void test_play_out() {
+  for (const char* name : {"connect4", "gomoku", "othello", "tictactoe"}) {
+    scene() = name;
+    const auto builtin = make_builtin(name, {});
+    const GameTable& game = builtin->table();
+    check(builtin->play_out() != nullptr, "no way of its own");
+    Rollouts plain(game, 5, 3), quick(game, 5, 3, builtin->play_out());
+    Dice dice(4);
+    for (int32_t i = 0; i < 100; ++i) {
+      const State state = random_state(game, dice, 30);
+      const std::byte* bytes = static_cast<const std::byte*>(state.data());
+      float want = NAN, got = NAN;
+      plain.evaluate(bytes, 0, 1, &want);
+      quick.evaluate(bytes, 0, 1, &got);
+      check(got == want, "another value");
+    }
+  }
+}
+
 // Three players and only one outcome, 0: player 0 has -1, player 1 has 1, player 2 has -1. Values begin with the player
 // to move, and with player 0 where nobody is.
 void test_seats() {
@@ -145,5 +165,6 @@ int main() {
   test_pig();
   test_pure();
   test_seats();
+  test_play_out();
   test_owners_and_faults();
 }
