@@ -1,14 +1,13 @@
-"""The contract of an engine: who grows the trees of a `Search`, and where.
+"""The contract of an engine, which holds the trees of a `Search` and grows them.
 
-`Search` looks after positions, budgets, limits and results. An engine holds the trees. One thread at a time uses it:
+One thread at a time uses it:
 
     engine = SomeEngine(game, evaluator, config, cache)    raises ConfigError for what it cannot do
     engine.plant(roots)                                    fresh trees, one for each root
     engine.begin(order)                                    what the next search of all trees is to be
     for _ in engine.grow(should_stop): ...                 between two steps everything below may be asked
     engine.stats(), engine.roots()                         what it took, and what was found at that moment
-    engine.advance(moves)                                  every root moves, and keeps its subtree
-    engine.close()
+    engine.advance(moves), engine.close()                  every root moves and keeps its subtree; all is freed
 
 After an error or an interrupt in `grow` the trees are as after their last completed batch, with nothing in flight.
 """
@@ -27,7 +26,6 @@ from windrow.config import SearchConfig
 from windrow.engines import EngineOptions
 from windrow.evaluators.cache import PredictionCache
 from windrow.games.core_game import CoreGame, State
-from windrow.search.growth import PATIENCE_S
 from windrow.search.proofs import Proofs
 from windrow.search.stats import SearchStats
 
@@ -51,7 +49,7 @@ class Roots(NamedTuple):
     player_values: npt.NDArray[np.float32] | None  # [B, players], where one value is not enough
     lines: list[list[int]]  # the most visited line of play of each
     improved_policies: npt.NDArray[np.float32] | None  # [B, A], of Gumbel roots
-    chosen_actions: npt.NDArray[Any] | None  # [B], of Gumbel roots
+    chosen_actions: npt.NDArray[Any] | None  # [B], of Gumbel roots, or with `choose="lcb"`
     proofs: Proofs | None = None  # with `prove`
 
 
@@ -60,9 +58,9 @@ class Engine(ABC):
 
     name: str  # of the engine that runs; `stats` repeat it
     reason: str = "as configured"  # why it is this engine
-    patience_s: float = PATIENCE_S  # seconds that a step of `grow` may take if it can be shorter; `Search` sets it
+    patience_s: float | None = None  # seconds that a step of `grow` may take if it can be shorter; `Search` sets it
     capabilities: ClassVar[Capabilities]  # what it can do; nobody asks for its name
-    Options: ClassVar[type[EngineOptions]] = EngineOptions  # how it can be told to run; the class of `config.engine`
+    Options: ClassVar[type[EngineOptions]] = EngineOptions  # the class of `config.engine`
     training: ClassVar[str] = "windrow.train.host:HostTraining"  # the `windrow.train.Strategy` that trains with it
     selfplay: ClassVar[str | None] = None  # its `SelfPlayBackend`, an import string too; None: no `SelfPlay`
 

@@ -18,7 +18,7 @@ from windrow.evaluators.port import EvaluatorPort
 from windrow.games.core_game import CoreGame, State
 from windrow.search.engine import Engine, Order, Roots
 from windrow.search.forest import make_forest, roots_of
-from windrow.search.growth import Growth, Schedule
+from windrow.search.growth import PATIENCE_S, Growth, Schedule
 from windrow.search.stats import SearchStats, make_stats
 
 
@@ -97,7 +97,7 @@ class LocalEngine(Engine):
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
         """Grow all trees to the end of their budgets."""
         # It is not kept: it refers to the trees, and through `should_stop` to the search.
-        growth = Growth(self.forest, self.port, self._schedule, should_stop, self.patience_s)
+        growth = Growth(self.forest, self.port, self._schedule, should_stop, self.patience_s or PATIENCE_S)
         try:
             with closing(cast("Generator[None, None, None]", self.run(growth))) as steps:
                 for _ in steps:
