@@ -39,6 +39,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
                std::shared_ptr<PredictionCache> cache)
     : game_(game),
       options_(options),
+      growth_(options.rules),
       reservation_(num_trees, slice_bytes(game, num_trees, options)),
       cache_(std::move(cache)),
       pool_(options.num_threads, std::chrono::microseconds(options.spin_us)) {
@@ -52,7 +53,7 @@ Forest::Forest(const GameTable& game, int32_t num_trees, const ForestOptions& op
   trees_.reserve(static_cast<size_t>(num_trees));
   is_finished_.resize(static_cast<size_t>(num_trees));
   for (int32_t i = 0; i < num_trees; ++i) {
-    trees_.emplace_back(game_, layout, i, options_.proves, reservation_.slice(i), reservation_.slice_bytes());
+    trees_.emplace_back(game_, layout, growth_, i, options_.proves, reservation_.slice(i), reservation_.slice_bytes());
   }
 }
 

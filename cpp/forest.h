@@ -220,6 +220,7 @@ class Forest {
 
   const GameTable game_;
   const ForestOptions options_;
+  const GrowthTable growth_;
   Reservation reservation_;
   std::vector<Tree> trees_;
   std::vector<uint8_t> is_finished_;  // by tree: its search has ended, and take_finished has not told

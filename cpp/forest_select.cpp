@@ -250,6 +250,7 @@ bool Forest::start_round(Cursor& cursor, const Batch& batch) {
     expand(tree, tree.root(), nullptr);
     cursor.round->known.clear();
   }
+  tree.begin_round(options_.rules);
   cursor.wanted = std::min<int64_t>(options_.leaves_per_tree, tree.remaining());
   cursor.has_shared = false;
   cursor.depth = 0;

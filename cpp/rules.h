@@ -14,8 +14,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "lanes.h"
+#include "numerics.h"
 
 namespace windrow {
 
@@ -68,6 +70,27 @@ struct Rules {
   bool are_uniform() const {
     return c_puct_growth == 0.0f && value_scale == ValueScale::kFixed && root_first_play == first_play;
   }
+  // What a node's N(s) + I(s) adds to c_puct.
+  float growth(int32_t visits) const {
+    const double ratio = static_cast<double>(visits) / static_cast<double>(c_puct_base);
+    return c_puct_growth * static_cast<float>(log64(1.0 + ratio));
+  }
+};
+
+// The same for few visits, looked up: a logarithm takes as long as the rest of a step.
+class GrowthTable {
+ public:
+  explicit GrowthTable(const Rules& rules) {
+    if (rules.c_puct_growth == 0.0f) return;
+    for (int32_t visits = 0; visits < kSize; ++visits) growth_.push_back(rules.growth(visits));
+  }
+  float at(const Rules& rules, int32_t visits) const {
+    return visits < kSize ? growth_[static_cast<size_t>(visits)] : rules.growth(visits);
+  }
+
+ private:
+  static constexpr int32_t kSize = 4096;
+  std::vector<float> growth_;
 };
 
 // The edges of one node, as arrays. `count` is a multiple of kLanes; padding has the prior kPadding, so that

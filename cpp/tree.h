@@ -54,10 +54,12 @@ struct TreeCounters {
 
 class Tree {
  public:
-  Tree(const GameTable& game, const NodeLayout& layout, int32_t index, bool proves, std::byte* slice,
-       size_t slice_bytes)
+  // `growth` must outlive the tree.
+  Tree(const GameTable& game, const NodeLayout& layout, const GrowthTable& growth, int32_t index, bool proves,
+       std::byte* slice, size_t slice_bytes)
       : game_(&game),
         layout_(layout),
+        growth_(&growth),
         index_(index),
         proves_(proves),
         base_(slice),
@@ -142,6 +144,11 @@ class Tree {
   bool is_prepared() const { return is_prepared_; }
   void finish_advance();
   void abandon_advance();
+
+  // A round begins: until it is backed up, the spread of the values at the root stays as it is.
+  void begin_round(const Rules& rules) {
+    if (rules.value_scale == ValueScale::kTree) root_scale_ = scale_of(node(root_));
+  }
 
   // --- Walking down --------------------------------------------------------------------------------------------
 
@@ -432,17 +439,13 @@ class Tree {
   // c(s) of the selection formula (rules.h) where it is not constant.
   float exploration(const Node& n, const Rules& rules) const {
     float constant = rules.c_puct;
-    if (rules.c_puct_growth > 0.0f) {
-      const double visits = static_cast<double>(n.visits + n.in_flight);
-      constant +=
-          rules.c_puct_growth * static_cast<float>(log64(1.0 + visits / static_cast<double>(rules.c_puct_base)));
-    }
-    if (rules.value_scale != ValueScale::kFixed) {
-      const Node& spread = rules.value_scale == ValueScale::kTree ? node(root_) : n;
-      constant *= static_cast<float>(deviation(spread, spread.to_play) / kUsualDeviation);
-    }
+    if (rules.c_puct_growth > 0.0f) constant += growth_->at(rules, n.visits + n.in_flight);
+    if (rules.value_scale == ValueScale::kTree) constant *= root_scale_;
+    if (rules.value_scale == ValueScale::kNode) constant *= scale_of(n);
     return constant;
   }
+  // The spread of the values at an expanded node, relative to the usual one.
+  float scale_of(const Node& n) const { return static_cast<float>(deviation(n, n.to_play) / kUsualDeviation); }
   // The standard deviation of the values at a node that simulations have passed, for a player.
   double deviation(const Node& n, int32_t player) const {
     if (!has_vectors()) return deviation_of(n.value_sum, layout_.squares(n)[0], n.visits);
@@ -494,6 +497,8 @@ class Tree {
 
   const GameTable* game_;
   NodeLayout layout_;
+  const GrowthTable* growth_;
+  float root_scale_ = 1.0f;  // of the present round, if it is needed
   int32_t index_;
   bool proves_;
   std::byte* base_;

@@ -26,6 +26,8 @@ namespace {
 // A position in a slice must become bytes in 64 bits: 2^32 lines are 256 GiB.
 static_assert(std::is_same_v<decltype(Ref{} * kLineBytes), size_t> && sizeof(size_t) == 8);
 
+const GrowthTable kNoGrowth(kPlainRules);
+
 enum class Ending { kDone, kPending, kFull };
 
 // One simulation, all by hand. A pending one keeps its marks, as if its leaf were out for evaluation.
@@ -85,7 +87,7 @@ int64_t choose_move(const GameTable& game, const Tree& tree, Dice& dice) {
 void test_advance(const GameTable& game, uint64_t seed, bool leaves_marks) {
   Dice dice(seed);
   const Reservation memory(1, size_t{1} << 24);
-  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), kNoGrowth, 0, false, memory.slice(0), memory.slice_bytes());
   tree.reset(random_state(game, dice, 3).data());
   check(tree.num_nodes() == 1 && tree.num_expanded() == 0, "a new tree is not one node");
   for (int32_t move_number = 0; tree.node(tree.root()).kind != NodeKind::kOver && move_number < 60; ++move_number) {
@@ -165,7 +167,7 @@ bool test_memory(const GameTable& game, size_t num_lines) {
   const Reservation memory(1, size_t{1} << 20);
   const size_t quota = num_lines * kLineBytes;
   if (quota < NodeLayout(game, false).largest_root_bytes(game)) return false;  // Forest refuses to make such a tree
-  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), quota);
+  Tree tree(game, NodeLayout(game, false), kNoGrowth, 0, false, memory.slice(0), quota);
   const State start(game);
   tree.reset(start.data());
   bool was_full = false;
@@ -199,7 +201,7 @@ bool test_memory(const GameTable& game, size_t num_lines) {
 // Noise is mixed into clean priors, search after search, and does not travel with the root.
 void test_noise(const GameTable& game) {
   const Reservation memory(1, size_t{1} << 20);
-  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), kNoGrowth, 0, false, memory.slice(0), memory.slice_bytes());
   Dice dice(3);
   do {
     tree.reset(random_decision(game, dice, 2).data());
@@ -231,7 +233,7 @@ void test_noise(const GameTable& game) {
 // The smallest logit there is, for every legal action: still a softmax.
 void test_smallest_logits(const GameTable& game) {
   const Reservation memory(1, size_t{1} << 20);
-  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), kNoGrowth, 0, false, memory.slice(0), memory.slice_bytes());
   Dice dice(4);
   tree.reset(random_decision(game, dice, 3).data());
   const std::vector<float> logits(static_cast<size_t>(game.num_actions), -FLT_MAX);
@@ -248,7 +250,7 @@ int32_t test_faults(TrapRules& rules, uint64_t seed) {
   const GameTable game = TrapGame::table(rules);
   const Reservation memory(1, size_t{1} << 22);
   Dice dice(seed);
-  Tree tree(game, NodeLayout(game, false), 0, false, memory.slice(0), memory.slice_bytes());
+  Tree tree(game, NodeLayout(game, false), kNoGrowth, 0, false, memory.slice(0), memory.slice_bytes());
   tree.reset(random_decision(game, dice, 2).data());
   tree.begin(1000, {.seed = seed, .tree = 0, .count = 0});
   for (int32_t i = 0; i < 5; ++i) simulate(game, tree, false);
