@@ -147,6 +147,8 @@ def test_times_have_units() -> None:
     for text in ("soon", "", "nan", "inf", "-1s", "3x", "1sm"):
         with pytest.raises(ConfigError, match="not a duration; write"):
             parse_duration(text)
+    with pytest.raises(ConfigError, match="more than zero"):
+        parse_duration("0s")
     code, _, err = run("search", "tictactoe", "--time", "2")
     assert code == 1 and "--time 2 has no unit: write 2s, 2m or 2h" in err
     code, out, err = run("search", "tictactoe", "--time", "20ms")

@@ -45,6 +45,7 @@ def test_every_entry_loads(name):
         ("Othello", r"Did you mean 'othello'\?"),
         ("chess", r"unknown game 'chess'\. The games are azul, .*nim\.py:Nim"),
         ("nim.py", r"'nim\.py' is a file: also name the class in it, such as nim\.py:Nim"),
+        ("gomoku:size=9:rule=standard", r"write make_game\('gomoku', size=9, rule=standard\)"),
         (dict, r"make_game takes a name, not a class: use dict\(\) directly as a game"),
         ({}, r"make_game takes a name, not {}: use a game of your own class directly"),
     ],

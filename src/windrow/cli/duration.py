@@ -21,6 +21,8 @@ def parse_duration(text: str) -> float:
         seconds = -1.0
     if not 0 <= seconds < 1e9 or unit not in ("", *_UNITS):
         raise ConfigError(f"--time {text}: this is not a duration; write 90s, 3m or 1.5h")
+    if not seconds:
+        raise ConfigError(f"--time {text}: give more than zero, such as 90s, 3m or 1.5h")
     if not unit:
         raise ConfigError(f"--time {text} has no unit: write {text}s, {text}m or {text}h (seconds, minutes, hours)")
     return seconds

@@ -62,6 +62,8 @@ def make_game(name: str, **options: Any) -> CoreGame:
     from windrow.games.targets import load_target, wrap
 
     family, _, rest = name.partition(":")
+    if family in GAMES:
+        raise GameError(f"make_game takes options as keywords: write make_game({family!r}, {rest.replace(':', ', ')})")
     if family in FAMILIES:
         return wrap(_load(FAMILIES[family])(rest, **options), name, options)
     return load_target(name, options)
