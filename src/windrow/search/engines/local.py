@@ -97,7 +97,13 @@ class LocalEngine(Engine):
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
         """Grow all trees to the end of their budgets."""
         # It is not kept: it refers to the trees, and through `should_stop` to the search.
-        growth = Growth(self.forest, self.port, self._schedule, should_stop, self.patience_s or PATIENCE_S)
+        growth = Growth(
+            self.forest,
+            self.port,
+            self._schedule,
+            should_stop,
+            PATIENCE_S if self.patience_s is None else self.patience_s,
+        )
         try:
             with closing(cast("Generator[None, None, None]", self.run(growth))) as steps:
                 for _ in steps:
