@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,30 @@ def test_nothing_reports_home() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False"]
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO is not installed")
+def test_signals_arrive_after_networks_of_openvino_are_dropped() -> None:
+    """In another thread, and in the order they were made; the handler then ran on memory that was gone."""
+    code = """
+        import gc, os, signal, threading, windrow
+        from windrow.evaluators import load
+        from windrow.nets import ResNetConfig, make_network
+
+        game = windrow.make_game("tictactoe")
+        net = make_network(ResNetConfig(channels=4, blocks=1), game)
+        held = [load(net, game=game, backend="openvino")]
+        thread = threading.Thread(target=lambda: (held.clear(), gc.collect()))
+        thread.start(), thread.join()
+        held = [load(net, game=game, backend="openvino") for _ in range(2)]
+        while held:
+            held.pop(0)
+            gc.collect()
+        signal.signal(signal.SIGUSR1, lambda *_: print("handled"))
+        os.kill(os.getpid(), signal.SIGUSR1)
+    """
+    run = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "handled\n"), run.stderr
 
 
 @pytest.mark.parametrize("backend", cpu_backends())

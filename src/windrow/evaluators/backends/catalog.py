@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from windrow.errors import ConfigError, EvaluatorError, MissingExtraError, how_to_install
-from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.spelling import explain_unknown
 
 if TYPE_CHECKING:
@@ -202,8 +201,9 @@ def _cpu_flags() -> str:
 
 
 def _openvino_lacks_bf16() -> str | None:
-    openvino: Any = import_discreetly("openvino")
-    capabilities: list[str] = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    from windrow.evaluators.backends.openvino import shared_core
+
+    capabilities: list[str] = shared_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return None if "BF16" in capabilities else "this CPU has no bfloat16 instructions: use openvino or openvino-int8"
 
 

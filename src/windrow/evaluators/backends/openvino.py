@@ -12,6 +12,7 @@ model is calibrated again by every update, which takes half a second.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 openvino: Any = import_discreetly("openvino")
 
 
+@cache
+def shared_core() -> Any:
+    """OpenVINO's core, one for the process and never dropped.
+
+    The CPU plugin of a core gives the thread that loads it an alternate stack for signal handlers. When the core is
+    dropped, it unmaps that stack, but takes it back from the thread only if the same thread drops it, and before the
+    cores made earlier. Otherwise the next Ctrl-C is a segmentation fault.
+    """
+    return openvino.Core()
+
+
 def build(network: Network, *, backend: Backend, num_threads: int) -> OpenVinoRunner:
     """The runner of one of the OpenVINO backends."""
     return OpenVinoRunner(network, precision=backend.precision, num_threads=num_threads)
@@ -43,7 +55,7 @@ class OpenVinoRunner:
     def __init__(self, network: Network, *, precision: str, num_threads: int) -> None:
         self._network, self._label = network, network.label
         self._precision, self._num_threads = precision, num_threads
-        self._core: Any = openvino.Core()
+        self._core = shared_core()
         try:
             self._model: Any = self._core.read_model(network.to_onnx())
         except Exception as error:

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias, cast
 
 from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
 from windrow.evaluators.backends.catalog import is_installed
-from windrow.evaluators.backends.discreet import import_discreetly
 from windrow.evaluators.backends.runner import Weights
 from windrow.evaluators.backends.weights import read_weights
 from windrow.evaluators.positions import Positions
@@ -273,13 +272,14 @@ def _onnx_inputs(path: Path) -> list[Input]:
                 for part in session.get_inputs()
             ]
         if is_installed("openvino"):
-            openvino: Any = import_discreetly("openvino")
+            from windrow.evaluators.backends.openvino import shared_core
+
             return [
                 Input(
                     part.get_any_name(),
                     tuple(None if dim.is_dynamic else dim.get_length() for dim in part.get_partial_shape()),
                 )
-                for part in openvino.Core().read_model(str(path)).inputs
+                for part in shared_core().read_model(str(path)).inputs
             ]
     except EvaluatorError:
         raise
