@@ -16,17 +16,18 @@ from torch import Tensor
 from windrow import CHANCE, TERMINAL
 
 NUM_ACTIONS, NUM_OUTCOMES, MAX_DRAWS = 5, 6, 2
-RESULTS = (1.0, 1.0, -1.0, -1.0, 0.0, 0.5, -0.5, 0.3)
+RESULTS = ((1.0, -1.0, 0.0), (0.5, -0.5, 0.0), (1.0, -1.0, 0.5, -0.3))  # few in a game, so that moves are equal
 SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.1, 0.2, 0.7), 4: (0.25, 0.25, 0.25, 0.25)}
 
 
 def draw_tree(seed: int, *, depth: int, has_chance: bool) -> Any:
     """A random tree of about `depth` moves, with player 0 or 1 to move first."""
     rng = random.Random(f"{seed} {depth} {has_chance}")
+    results = rng.choice(RESULTS)
 
     def grow(left: int, draws: int) -> Any:
         if left <= 0 or (left < depth - 1 and rng.random() < 0.15):
-            return (rng.choice(RESULTS),)
+            return (rng.choice(results),)
         if has_chance and draws < MAX_DRAWS and left < depth and rng.random() < 0.35:
             return ["?", *((share, grow(left - 1, draws + 1)) for share in SHARES[rng.randint(1, 4)])]
         actions = set(rng.sample(range(NUM_ACTIONS), rng.choice([1, 2, 2, 3])))

@@ -26,11 +26,13 @@ CONFIGS = [
     SearchConfig(num_simulations=9, on_collision="share", leaves_per_tree=3, in_flight="dilute", max_depth=2),
 ]
 PROVING = [
-    SearchConfig(num_simulations=20, dirichlet_fraction=0.25),
+    SearchConfig(num_simulations=40, dirichlet_fraction=0.25),
     SearchConfig(num_simulations=16, root="gumbel", gumbel_scale=1.0, first_play="parent"),
-    SearchConfig(num_simulations=24, on_collision="share", leaves_per_tree=6, in_flight="loss"),
+    SearchConfig(num_simulations=36, on_collision="share", leaves_per_tree=6, in_flight="loss"),
     SearchConfig(num_simulations=20, on_collision="share", leaves_per_tree=3, in_flight="dilute", max_depth=3),
 ]
+# (seed, depth, chance) of games in which equal moves have different distances.
+TREES = [(9, 4, False), (11, 5, False), (8, 4, True), (9, 4, True), (3, 5, True)]
 
 
 def main() -> None:
@@ -40,8 +42,8 @@ def main() -> None:
     one_leaf_triton.LEVELS = 2  # so that paths are longer
     for config in PROVING:
         proving = config.replace(prove=True)
-        for seed, has_chance in ((0, False), (1, False), (0, True), (1, True)):
-            tree = {"seed": seed, "depth": 5, "has_chance": has_chance}
+        for seed, depth, has_chance in TREES:
+            tree = {"seed": seed, "depth": depth, "has_chance": has_chance}
             cases.compare_kernels("drawn", tree, [0, 1, 0, 2, 1], proving, "cpu")
         cases.compare_kernels("connect4", {}, [36, 38, 30], proving, "cpu")
     for config in CONFIGS:
