@@ -7,8 +7,8 @@ const SURE = 30; // visits below which nothing is said of a move
 // Of a won game, which is 2 on the scale of values.
 const JUDGEMENTS = [[0.6, "??", "blunder"], [0.4, "?", "mistake"], [0.2, "?!", "inaccuracy"]];
 
-// What is kept of a search's update.
-export const lookOf = analysis => ({ values: analysis.values, visits: analysis.visits, moves: new Map(analysis.moves.map(([action, visits, q]) => [action, [visits, q]])) });
+// What is kept of a search's update. A proven result is sure, however few visits it took.
+export const lookOf = analysis => ({ values: analysis.values, visits: analysis.proven ? Math.max(analysis.visits, SURE) : analysis.visits, moves: new Map(analysis.moves.map(([action, visits, q]) => [action, [visits, q]])) });
 
 // What the move at a ply has lost, as a difference of values, or null where nothing is known. The next position says it,
 // where it is the move's alone and not the dice's; else what the search before the move said of it.
