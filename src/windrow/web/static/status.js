@@ -75,5 +75,6 @@ function describeTurn() {
   const seat = page.controls.seat(turn), name = playerName(turn);
   if (seat === "you") return name === "You" ? "Your move" : `${name} to move`;
   const search = name === ordinal(turn) ? `${name}, ${searchName(seat)},` : name;
-  return `${search} to move${game.isPaused ? ", paused" : game.thinking[seat] ? ", thinking" : ""}`;
+  if (game.isPaused) return `Paused: ${inSentence(search)} to move`;
+  return `${search} to move${game.thinking[seat] ? ", thinking" : ""}`;
 }
