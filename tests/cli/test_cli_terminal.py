@@ -237,3 +237,13 @@ def test_the_end_of_a_run_suggests_the_pages_first_and_going_on_last(
     assert code == 0 and " in 2 iterations" in out, err
     order = [out.index(f"windrow {name}") for name in ("play", "watch", "report", "match", "train")]
     assert order == sorted(order) and "windrow match tictactoe run rollout:400" in out
+
+
+def test_a_terminal_shows_what_a_command_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing backends takes many seconds, in which nothing else is printed; pipes get no such line."""
+    words = ("search", "tictactoe", "--evaluator", "uniform", "--sims", "5")
+    assert run(*words)[::2] == (0, "")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # for rich, stderr is a terminal then
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "loading uniform, comparing backends on this machine (--backend torch skips this)" in run(*words)[2]
+    assert "comparing backends" not in run(*words, "--backend", "torch")[2]

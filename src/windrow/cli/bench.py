@@ -11,7 +11,7 @@ from windrow.cli import engines, suites
 from windrow.cli.evaluation import folded_network, make_evaluator, network_label
 from windrow.cli.measure import profile_search
 from windrow.cli.options import GameArgument, JsonOption, NetOption, examples
-from windrow.cli.output import counted, print_json, print_table, progress_bar, share_of_network, stdout
+from windrow.cli.output import counted, loading, print_json, print_table, progress_bar, share_of_network, stdout
 from windrow.config import SearchConfig
 from windrow.engines import Vectorized
 from windrow.games.core_game import CoreGame
@@ -69,7 +69,8 @@ def search(
     rules = parse_game(game)
     states = different_positions(rules, trees)
     config = SearchConfig(engine=Vectorized(), num_simulations=sims)
-    chosen = make_evaluator(rules, network_label(net), backend=backend, batch=trees, has_new_network=True)
+    with loading(network_label(net), backend):
+        chosen = make_evaluator(rules, network_label(net), backend=backend, batch=trees, has_new_network=True)
     with progress_bar("measuring", 2 * repeats) as bar:
         alone: list[Any] = []
         with_network: list[Any] = []

@@ -7,12 +7,13 @@ import math
 import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -87,6 +88,12 @@ def print_error(message: str) -> None:
 def print_warning(message: str) -> None:
     """Print a problem that does not stop the command."""
     stderr().print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+
+
+def loading(name: str, backend: str) -> AbstractContextManager[object]:
+    """Show on a terminal that a network is loaded: comparing backends can take half a minute."""
+    hint = ", comparing backends on this machine (--backend torch skips this)" if backend == "auto" else ""
+    return stderr().status(f"loading {escape(name)}{hint}")
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from windrow.cli.options import (
     complete_player,
     examples,
 )
-from windrow.cli.output import print_json, stderr, stdout
+from windrow.cli.output import loading, print_json, stderr, stdout
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
 from windrow.errors import ConfigError, IllegalMoveError
 from windrow.games.core_game import CoreGame, State
@@ -182,10 +182,11 @@ def _open_page(
         raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
-    made = [
-        make_evaluator(game, name, seed=seed, backend=backend, network=network, num_threads=num_threads)
-        for name in known
-    ]
+    with loading(known[0], backend):
+        made = [
+            make_evaluator(game, name, seed=seed, backend=backend, network=network, num_threads=num_threads)
+            for name in known
+        ]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
     table = Table.create(game, evaluators, start=moves, position=position, is_second=is_second)
     try:

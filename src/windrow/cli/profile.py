@@ -29,7 +29,7 @@ from windrow.cli.options import (
     search_config,
     with_file,
 )
-from windrow.cli.output import counted, print_facts, print_json, print_table, share_of_network, stderr, stdout
+from windrow.cli.output import counted, loading, print_facts, print_json, print_table, share_of_network, stderr, stdout
 from windrow.config import SearchConfig
 from windrow.engines import HostOptions
 from windrow.inference.ray_stats import LinkStats
@@ -103,7 +103,7 @@ def profile(
         )
         _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
         return
-    with stderr().status("loading"):
+    with loading(evaluator, backend):
         chosen = make_evaluator(
             *(rules, evaluator),
             seed=seed,

@@ -31,7 +31,7 @@ from windrow.cli.options import (
     search_config,
     with_file,
 )
-from windrow.cli.output import ProgressBar, counted, print_json, print_table, progress_bar, stdout
+from windrow.cli.output import ProgressBar, counted, loading, print_json, print_table, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 from windrow.games.chance import pass_chance
@@ -127,16 +127,17 @@ def search(
         chosen = NamedEvaluator(maker, evaluator, is_network=True)
     else:
         batch = config.leaves_per_tree or 8
-        chosen = make_evaluator(
-            rules,
-            evaluator,
-            seed=seed,
-            backend=backend,
-            batch=batch,
-            engine=config.engine_name,
-            network=network,
-            num_threads=threads,
-        )
+        with loading(evaluator, backend):
+            chosen = make_evaluator(
+                rules,
+                evaluator,
+                seed=seed,
+                backend=backend,
+                batch=batch,
+                engine=config.engine_name,
+                network=network,
+                num_threads=threads,
+            )
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

@@ -26,7 +26,7 @@ from windrow.cli.options import (
     read_settings,
     search_config,
 )
-from windrow.cli.output import counted, print_facts, print_json, progress_bar
+from windrow.cli.output import counted, loading, print_facts, print_json, progress_bar
 from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
@@ -108,16 +108,17 @@ def selfplay(
     search = search_config(None, defaults, num_threads=threads)
     make = _make_portable if engine_class(search).capabilities.evaluator == "actors" else make_evaluator
     slots_used = play_config.num_slots
-    named = make(
-        rules,
-        evaluator,
-        seed=seed,
-        backend=backend,
-        batch=slots_used,
-        has_new_network=True,
-        network=network,
-        num_threads=threads,
-    )
+    with loading(evaluator, backend):
+        named = make(
+            rules,
+            evaluator,
+            seed=seed,
+            backend=backend,
+            batch=slots_used,
+            has_new_network=True,
+            network=network,
+            num_threads=threads,
+        )
     player = SelfPlay(rules, named.evaluator, search, play_config)
     tally = Tally()
     log = GameLog(out) if out is not None else None
