@@ -11,14 +11,12 @@ A game's own setting can be added with --try "name=c_puct=0.5,value_scale=tree".
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from time import process_time
 from typing import Any
 
-from report import SMOKE_HELP, Figure, print_figures, print_table, write_json
+from report import Figure, command_line, print_table, run_command_line
 
 import windrow
 from windrow.games import CoreGame
@@ -122,9 +120,9 @@ def measure(
     return figures
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line(__doc__)
     parser.add_argument("subjects", nargs="+", metavar="GAME=RUN", help="a game and the run of its network")
     parser.add_argument("--sims", type=int, default=100, help="simulations of a move")
     parser.add_argument("--games", type=int, default=200, help="games of each match; 0: no matches")
@@ -132,25 +130,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=SWITCHES, default=list(SWITCHES), help="some of the settings")
     parser.add_argument("--try", action="append", default=[], metavar="NAME=SETTINGS", dest="more", help="another one")
     parser.add_argument("--baseline", default="", metavar="SETTINGS", help="settings of both players")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    options: Any = parser.parse_args(arguments)
+    run_command_line(parser, measure_all)
+
+
+def measure_all(options: Any) -> list[Figure]:
+    """Every game in turn."""
     switches = [(name, SWITCHES[name]) for name in options.only]
     switches += [(text.partition("=")[0], text.partition("=")[2]) for text in options.more]
-    figures: list[Figure] = []
-    for subject in map(read_subject, options.subjects):
-        figures += measure(
+    if options.smoke:
+        switches, options.sims, options.games = switches[:1], 8, 4
+    return [
+        figure
+        for subject in map(read_subject, options.subjects)
+        for figure in measure(
             subject,
-            switches[:1] if options.smoke else switches,
-            sims=8 if options.smoke else options.sims,
-            games=4 if options.smoke else options.games,
+            switches,
+            sims=options.sims,
+            games=options.games,
             seed=options.seed,
             baseline=options.baseline,
         )
-    if options.json is not None:
-        write_json(options.json, figures)
-    else:
-        print_figures(figures)
+    ]
 
 
 if __name__ == "__main__":

@@ -6,36 +6,18 @@ and with two (selection overlapped with inference). Needs a GPU.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-import time
-from pathlib import Path
+from typing import Any
 
 import torch
-from report import SMOKE_HELP, Figure, print_figures, write_json
+from report import Figure, command_line, run_command_line
 from resnet import make_resnet
 
 import windrow
 from windrow.engines import Vectorized
 from windrow.evaluators import TorchEvaluator
-
-
-def network_rate(evaluator: TorchEvaluator, rows: int, seconds: float) -> float:
-    """Positions per second through the evaluator itself, two batches out."""
-    buffers = [evaluator.allocate((rows, 2, 6, 7)) for _ in range(2)]
-    for buffer in buffers:
-        buffer[:] = 0
-    pending = [evaluator.submit(buffer) for buffer in buffers]
-    count, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        pending.pop(0).result()
-        pending.append(evaluator.submit(buffers[count % 2]))
-        count += 1
-    elapsed = time.perf_counter() - start
-    for batch in pending:
-        batch.result()
-    return count * rows / elapsed
+from windrow.tune.network import network_rate
 
 
 def search_rate(search: windrow.Search, num_trees: int) -> tuple[float, windrow.SearchStats]:
@@ -44,14 +26,8 @@ def search_rate(search: windrow.Search, num_trees: int) -> tuple[float, windrow.
     return stats.nn_positions / stats.total_s, stats
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulations", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
+def measure(arguments: Any) -> list[Figure]:
+    """Print the table and return the figures."""
     if not torch.cuda.is_available():
         sys.exit("bench/cuda_search.py needs a GPU")
     if arguments.smoke:
@@ -70,12 +46,13 @@ def main() -> None:
                 num_simulations=arguments.simulations,
                 max_memory=8 << 30,
             )
-            rows = num_trees // pipeline
+            rows = evaluator.allocate((num_trees // pipeline, *game.observation))
+            rows[:] = 0
             with windrow.Search(game, evaluator, config) as search:
                 search_rate(search, num_trees)
                 rates, alone = [], []
                 for _ in range(arguments.repeats):
-                    alone.append(network_rate(evaluator, rows, 0.3))
+                    alone.append(network_rate(evaluator, rows, seconds=0.3))
                     rate, stats = search_rate(search, num_trees)
                     rates.append(rate)
             shares = [rate / own for rate, own in zip(rates, alone, strict=True)]
@@ -88,9 +65,15 @@ def main() -> None:
                 f"{num_trees:>6} {pipeline:>8} {threads:>7} {rate:>10,.0f} {own:>14,.0f} {rate / own:>6.2f}   "
                 f"{stages} complete {stats.complete_s:.3f} of {stats.total_s:.3f}"
             )
-    print_figures(figures)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
+    return figures
+
+
+def main() -> None:
+    """The command line."""
+    parser = command_line(__doc__)
+    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=5)
+    run_command_line(parser, measure)
 
 
 if __name__ == "__main__":

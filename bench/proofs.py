@@ -7,10 +7,7 @@ Lost positions are those after the right moves in won ones.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
-from report import SMOKE_HELP, Figure, print_figures, print_table, write_json
+from report import Figure, command_line, print_table, run_command_line
 
 import windrow
 from windrow import TERMINAL
@@ -75,17 +72,13 @@ def measure(specs: list[str], *, sims: int, is_smoke: bool) -> list[Figure]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line(__doc__)
     parser.add_argument("players", nargs="*", default=["rollout"], help="rollout, or runs and checkpoints")
     parser.add_argument("--sims", type=int, default=400)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    options = parser.parse_args()
-    figures = measure(options.players, sims=20 if options.smoke else options.sims, is_smoke=options.smoke)
-    if options.json is not None:
-        write_json(options.json, figures)
-    else:
-        print_figures(figures)
+    run_command_line(
+        parser,
+        lambda options: measure(options.players, sims=20 if options.smoke else options.sims, is_smoke=options.smoke),
+    )
 
 
 if __name__ == "__main__":

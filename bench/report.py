@@ -150,15 +150,25 @@ def read_figures(path: Path) -> list[Figure]:
 
 
 def run_alone(measure: Callable[[bool], list[Figure]], description: str) -> None:
-    """The command line of one benchmark: `measure(is_smoke)` prints its tables and returns its figures."""
+    """The program of a benchmark without options of its own: `measure(is_smoke)` prints tables and returns figures."""
+    run_command_line(command_line(description), lambda options: measure(options.smoke))
+
+
+def command_line(description: str) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
-    if arguments.smoke:
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE, instead of printing them")
+    return parser
+
+
+def run_command_line(parser: argparse.ArgumentParser, measure: Callable[[Any], list[Figure]]) -> None:
+    """The program of a benchmark with options of its own: `measure(options)` prints its tables."""
+    options = parser.parse_args()
+    if options.smoke:
         Patience.share = 0.0
-    figures = measure(arguments.smoke)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
+    figures = measure(options)
+    if options.json is not None:
+        write_json(options.json, figures)
     else:
         print_figures(figures)

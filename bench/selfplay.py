@@ -8,7 +8,6 @@ says whether the share decays and whether the memory of the process grows.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,12 +18,13 @@ from typing import Any
 import numpy as np
 from machine import keep_freed_memory, num_cores
 from openings import openings
-from report import SMOKE_HELP, Figure, print_figures, print_table, write_json
+from report import Figure, command_line, print_table, run_command_line
 from resnet import make_resnet
 
 import windrow
 from windrow import SearchConfig
 from windrow.train import SelfPlay, SelfPlayConfig
+from windrow.tune.network import network_rate
 
 TARGET_SHARE = 0.90
 MAX_GROWTH = 1.02
@@ -65,11 +65,11 @@ def take_turns(num_slots: int, turn_s: float) -> Iterator[Turn]:
         next(games)  # until games of all ages are under way
     while True:
         before = _counts(selfplay)
-        alone = network_rate(evaluator, observations, turn_s / 6)
+        alone = network_rate(evaluator, observations, seconds=turn_s / 6)
         while selfplay.stats.total_s - before["total_s"] < turn_s:
             next(games)
         after = _counts(selfplay)
-        alone = (alone + network_rate(evaluator, observations, turn_s / 6)) / 2
+        alone = (alone + network_rate(evaluator, observations, seconds=turn_s / 6)) / 2
         done = {name: after[name] - before[name] for name in after}
         yield Turn(
             done["total_s"],
@@ -83,15 +83,6 @@ def take_turns(num_slots: int, turn_s: float) -> Iterator[Turn]:
         )
 
 
-def network_rate(evaluator: Any, observations: np.ndarray, seconds: float) -> float:
-    """Rows per second of the network alone."""
-    start, num_batches = perf_counter(), 0
-    while (elapsed := perf_counter() - start) < seconds or num_batches == 0:
-        evaluator.evaluate(observations)
-        num_batches += 1
-    return num_batches * len(observations) / elapsed
-
-
 def resident() -> float:
     """Memory of this process, in MiB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -102,8 +93,9 @@ def _counts(selfplay: SelfPlay) -> dict[str, float]:
     return {name: getattr(selfplay.stats, name) for name in type(selfplay.stats).__slots__}
 
 
-def measure(*, num_slots: int, minutes: float, is_smoke: bool) -> list[Figure]:
+def measure(options: Any) -> list[Figure]:
     """Print the table and return the figures."""
+    num_slots, minutes, is_smoke = options.slots, options.minutes, options.smoke
     keep_freed_memory()
     turn_s = 0.3 if is_smoke else 3.0
     turns: list[Turn] = []
@@ -153,17 +145,10 @@ def measure(*, num_slots: int, minutes: float, is_smoke: bool) -> list[Figure]:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
+    parser = command_line(__doc__)
     parser.add_argument("--slots", type=int, default=128, help="games at once")
     parser.add_argument("--minutes", type=float, default=0.7, help="how long to go on; 10 for the proof of steadiness")
-    arguments = parser.parse_args()
-    figures = measure(num_slots=arguments.slots, minutes=arguments.minutes, is_smoke=arguments.smoke)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
-    else:
-        print_figures(figures)
+    run_command_line(parser, measure)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,13 @@ two cores the loop leaves half of the machine, so that a ratio of 2 would be fai
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from machine import num_cores
-from report import SMOKE_HELP, Figure, print_figures, print_table, write_json
+from report import Figure, command_line, print_table, run_command_line
 from resnet import make_resnet
 
 import windrow
@@ -26,8 +25,11 @@ MAX_RATIO = 2.2
 """What two cores must keep to."""
 
 
-def measure(*, num_slots: int, repeats: int, turn_s: float, num_threads: int | None) -> list[Figure]:
+def measure(options: Any) -> list[Figure]:
     """Print the table and return the figures."""
+    num_slots, repeats, turn_s = options.slots, options.repeats, options.seconds
+    if options.smoke:
+        repeats, turn_s = 1, 0.3
     game = windrow.make_game("connect4")
     network = make_resnet(game.observation, game.num_actions)
     names = [name for name, backend in BACKENDS.items() if backend.packages == ("torch",) and backend.device == "cpu"]
@@ -35,7 +37,7 @@ def measure(*, num_slots: int, repeats: int, turn_s: float, num_threads: int | N
         network,
         game=game,
         batch=num_slots,
-        num_threads=num_threads,
+        num_threads=options.threads,
         use_cache=False,
         candidates=[name for name in names if BACKENDS[name].is_quick],
     )
@@ -71,24 +73,12 @@ def measure(*, num_slots: int, repeats: int, turn_s: float, num_threads: int | N
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line(__doc__)
     parser.add_argument("--slots", type=int, default=128, help="games at once")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0, help="of each turn")
     parser.add_argument("--threads", type=int, help="threads of the network, fixed; default: as many as pay")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    options = parser.parse_args()
-    figures = measure(
-        num_slots=options.slots,
-        repeats=1 if options.smoke else options.repeats,
-        turn_s=0.3 if options.smoke else options.seconds,
-        num_threads=options.threads,
-    )
-    if options.json is not None:
-        write_json(options.json, figures)
-    else:
-        print_figures(figures)
+    run_command_line(parser, measure)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import SMOKE_HELP, Figure, number, print_figures, print_table, write_json
+from report import Figure, command_line, number, print_table, run_command_line
 from resnet import make_resnet
 
 from windrow import SearchConfig
@@ -140,6 +140,11 @@ def times_figure(name: str, ours: list[float], theirs: list[float], target: floa
 
 def measure(arguments: argparse.Namespace) -> list[Figure]:
     """All tables and figures."""
+    if not torch.cuda.is_available():
+        sys.exit("bench/tensor.py needs a GPU")
+    if arguments.smoke:
+        arguments.sizes, arguments.rounds, arguments.mode = ["256x64"], 1, "eager"
+    arguments.sizes = [tuple(map(int, size.split("x"))) for size in arguments.sizes]
     figures: list[Figure] = []
     connect4 = make_game("connect4")
     torch.backends.cudnn.benchmark = True
@@ -196,24 +201,13 @@ def measure(arguments: argparse.Namespace) -> list[Figure]:
 
 def main() -> None:
     """Read the command line, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sizes", nargs="+", default=["256x64", "1024x64", "4096x64", "1024x400"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
     parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help='of torch.compile, or "eager"')
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
-    if not torch.cuda.is_available():
-        sys.exit("bench/tensor.py needs a GPU")
-    if arguments.smoke:
-        arguments.sizes, arguments.rounds, arguments.mode = ["256x64"], 1, "eager"
-    arguments.sizes = [tuple(map(int, size.split("x"))) for size in arguments.sizes]
     with quiet_compiler():
-        figures = measure(arguments)
-    print_figures(figures)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
+        run_command_line(parser, measure)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import SMOKE_HELP, Figure, print_figures, write_json
+from report import Figure, command_line, run_command_line
 
 from windrow import make_game
 from windrow.play.specs import parse_settings
@@ -86,25 +86,24 @@ def right_moves(name: str, found: dict[str, Any], target: float, seconds: str) -
     return Figure(name=name, value=found["share"], standard_error=error, at_least=target, note=note)
 
 
+def measure(arguments: argparse.Namespace) -> list[Figure]:
+    """Train in the folder that was named, or in one that is deleted."""
+    if arguments.smoke:
+        arguments.seconds, arguments.test_simulations = 5.0, 8
+    with tempfile.TemporaryDirectory() as folder:
+        arguments.run = arguments.run or Path(folder) / "run"
+        return train(arguments)
+
+
 def main() -> None:
     """Read the command line, train, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="keep the run there")
     parser.add_argument("--test-every", type=float, default=20.0, metavar="SECONDS")
     parser.add_argument("--test-simulations", type=int, default=400)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
-    if arguments.smoke:
-        arguments.seconds, arguments.test_simulations = 5.0, 8
-    with tempfile.TemporaryDirectory() as folder:
-        arguments.run = arguments.run or Path(folder) / "run"
-        figures = train(arguments)
-    print_figures(figures)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
+    run_command_line(parser, measure)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
-from report import SMOKE_HELP, Figure, number, print_figures, print_table, write_json
+from report import Figure, command_line, number, print_table, run_command_line
 
 from windrow import SearchConfig
 from windrow.cli.compiler import quiet_compiler
@@ -133,15 +132,18 @@ def search_figures(sizes: list[tuple[int, int]], rounds: int) -> list[Figure]:
 
 def main() -> None:
     """Read the command line, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--cases", nargs="+", default=["connect4:64", "connect4:32", "othello:64"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1024, 4096])
     parser.add_argument("--sizes", nargs="+", default=["1024x400", "4096x64"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help="of torch.compile")
-    parser.add_argument("--smoke", action="store_true", help=SMOKE_HELP)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE too")
-    arguments = parser.parse_args()
+    with quiet_compiler():
+        run_command_line(parser, measure)
+
+
+def measure(arguments: argparse.Namespace) -> list[Figure]:
+    """All tables and figures."""
     if not torch.cuda.is_available():
         sys.exit("bench/tower.py needs a GPU")
     if arguments.smoke:
@@ -149,15 +151,11 @@ def main() -> None:
         arguments.sizes, arguments.rounds = ["256x8"], 1
     torch.backends.cudnn.benchmark = True
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, bf16", flush=True)
-    figures: list[Figure] = []
-    with quiet_compiler():
-        figures += search_figures([tuple(map(int, size.split("x"))) for size in arguments.sizes], arguments.rounds)
-        for case in arguments.cases:
-            name, channels = case.split(":")
-            figures += network_figures(name, int(channels), arguments.batches, arguments)
-    print_figures(figures)
-    if arguments.json is not None:
-        write_json(arguments.json, figures)
+    figures = search_figures([tuple(map(int, size.split("x"))) for size in arguments.sizes], arguments.rounds)
+    for case in arguments.cases:
+        name, channels = case.split(":")
+        figures += network_figures(name, int(channels), arguments.batches, arguments)
+    return figures
 
 
 if __name__ == "__main__":
