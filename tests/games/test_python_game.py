@@ -276,7 +276,7 @@ def test_games_are_equal_if_their_rules_are():
         ),
         (
             {"symmetries": lambda: [Symmetry(np.zeros(2, np.int32), np.arange(2, dtype=np.int32))]},
-            r"symmetry 0 has .* no permutation of 2 numbers",
+            r"symmetry 0 has .* no permutation of 0 to 1",
         ),
         (
             {"symmetries": lambda: [Symmetry(np.array([1, 0], np.int32), np.arange(2, dtype=np.int32))]},

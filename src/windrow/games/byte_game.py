@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,44 +17,41 @@ from windrow.games.protocol import FloatArray, Symmetry
 class ByteGame(CoreGame):
     """A game whose states are bytes that the core can read on its own."""
 
+    def _ask(self, function: str, *arguments: Any) -> Any:
+        """What a function of the core's object answers, here for one state."""
+        return getattr(self.native, function)(*arguments)
+
     def initial_state(self) -> State:
         """The state in which a game begins."""
-        return State(self, self.native.initial_state())
+        return State(self, self._ask("initial_state"))
 
     def to_play(self, state: State) -> int:
         """The player to move, or `CHANCE`, or `TERMINAL`."""
-        return self.native.to_play(self._check_own(state))
+        return self._ask("to_play", self._check_own(state))
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions, ascending; none in a finished game and where chance is to move."""
-        return self.native.legal_actions(self._check_own(state)).tolist()
+        return self._ask("legal_actions", self._check_own(state)).tolist()
 
     def returns(self, state: State) -> list[float]:
         """One value in [-1, 1] per player, for a finished game."""
         data = self._check_own(state)
         try:
-            return self.native.returns(data).tolist()
+            return self._ask("returns", data).tolist()
         except ValueError:
             raise GameError(f"returns exist only for finished games, and this one is not over:\n{state}") from None
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
         """The state as float32 of shape `observation`, as the player to move sees it."""
-        row = self.native.observe(self._check_own(state))
-        parts: dict[str, FloatArray] = {}
-        start = 0
-        for name, shape in self._shapes.items():
-            end = start + prod(shape)
-            parts[name] = np.reshape(row[start:end], shape)
-            start = end
-        return parts if len(parts) > 1 else parts.popitem()[1]
+        return self._by_part(self._ask("observe", self._check_own(state)))
 
     def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        outcomes, probabilities = self.native.chance_outcomes(state.data)
+        outcomes, probabilities = self._ask("chance_outcomes", state.data)
         return list(zip(outcomes.tolist(), probabilities.tolist(), strict=True))
 
     def hash(self, state: State) -> int:
         """128 bits, the same in every process; equal positions have equal hashes."""
-        low, high = self.native.hash(self._check_own(state))
+        low, high = self._ask("hash", self._check_own(state))
         return high << 64 | low
 
     def symmetries(self) -> Sequence[Symmetry]:
@@ -63,10 +59,10 @@ class ByteGame(CoreGame):
         return [Symmetry(*self.native.symmetry(number)) for number in range(self.native.num_symmetries)]
 
     def _apply(self, state: State, move: int) -> State:
-        return State(self, self.native.apply(state.data, move))
+        return State(self, self._ask("apply", state.data, move))
 
     def _sample_outcome(self, state: State, seed: int) -> int:
-        return self.native.sample_outcome(state.data, seed)
+        return self._ask("sample_outcome", state.data, seed)
 
     def check_data(self, data: Any) -> None:
         """Raise GameError if `data` is not the data of a state."""

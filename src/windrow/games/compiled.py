@@ -45,10 +45,7 @@ The following methods stay plain Python: `__init__`, `symmetries`, `render`, `ac
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
-from operator import index
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, cast, overload
 
@@ -58,16 +55,14 @@ from windrow import _core
 from windrow.errors import GameError, UnknownKeyError
 from windrow.games.byte_game import ByteGame
 from windrow.games.compiled_functions import compile_functions
-from windrow.games.compiled_rules import Replay, check_class, read_facts, read_symmetries
+from windrow.games.compiled_rules import Replay, check_class, read_facts
 from windrow.games.core_game import State
-from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Symmetry
+from windrow.games.own_class import OwnGame, count_floats, count_values, has_notation, read_symmetries
+from windrow.games.protocol import CHANCE, TERMINAL, Symmetry
 from windrow.spelling import explain_unknown
 
-_MANY_OUTCOMES = 2048
-"""Maximum number of outcomes searched for a name."""
 
-
-class CompiledGame(ByteGame):
+class CompiledGame(ByteGame, OwnGame):
     """A game of a compiled class. `compile_game` makes subclasses of it, whose options are those of the class.
 
     Games are values: equal classes and options make equal games, which can be pickled and used as keys.
@@ -85,19 +80,19 @@ class CompiledGame(ByteGame):
         self._arguments = (bound.args, bound.kwargs)
         bound.apply_defaults()
         self.options = MappingProxyType(dict(bound.arguments))
-        self.rules: Any = self.rules_class(*arguments, **options)
+        self.rules = self.rules_class(*arguments, **options)
         self.name = str(getattr(self.rules, "name", self.rules_class.__name__))
         facts = read_facts(self.rules)
-        self._images = read_symmetries(self.rules, facts)
+        num_floats = count_floats(facts.observation)
+        self._images = read_symmetries(self.rules, facts.num_actions, num_floats)
         functions, digest = compile_functions(
             self.rules, facts, boundscheck=self._boundscheck, use_cache=self._use_cache
         )
         self.is_from_cache = functions.is_from_cache
         self._replay = Replay(self.rules, facts)
-        is_zero_sum = bool(getattr(self.rules, "zero_sum", True)) and facts.num_players <= 2
         counts = {
             "num_players": facts.num_players,
-            "num_values": 1 if is_zero_sum or facts.num_players == 1 else facts.num_players,
+            "num_values": count_values(self.rules, facts.num_players),
             "num_actions": facts.num_actions,
             "max_legal_actions": facts.max_legal_actions,
             "max_outcomes": facts.max_outcomes if "chance_outcomes" in facts.methods else 0,
@@ -105,7 +100,7 @@ class CompiledGame(ByteGame):
         }
         parts = [(part, list(shape)) for part, shape in facts.observation.items()]
         tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
-        self.has_notation = all(callable(getattr(self.rules, method, None)) for method in ("parse", "to_text"))
+        self.has_notation = has_notation(self.rules)
         self._adopt(_core.foreign_game(self.name, counts, dict(functions.addresses), parts, tables, functions))
         self._key = (self.rules_class.__module__, self.rules_class.__qualname__, digest, repr(self.options))
 
@@ -129,60 +124,20 @@ class CompiledGame(ByteGame):
         """Find out why the game failed after `moves` from `root`, by playing in Python; None if nothing fails."""
         return self._replay.explain(self._check_own(root), moves)
 
-    # --- Rules: those of the core, with the exception of a method that failed -------------------------------------
-
-    def initial_state(self) -> State:
-        """The state in which a game begins."""
-        with self._in_words("initial_state", bytes(self.native.state_bytes)):
-            return super().initial_state()
-
-    def to_play(self, state: State) -> int:
-        """The player to move, or `CHANCE`, or `TERMINAL`."""
-        with self._in_words("to_play", self._check_own(state)):
-            return super().to_play(state)
-
-    def legal_actions(self, state: State) -> list[int]:
-        """The legal actions, ascending; none in a finished game and where chance is to move."""
-        with self._in_words("legal_actions", self._check_own(state)):
-            return super().legal_actions(state)
-
-    def returns(self, state: State) -> list[float]:
-        """One value in [-1, 1] per player, for a finished game."""
-        with self._in_words("returns", self._check_own(state)):
-            return super().returns(state)
-
-    def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32 of shape `observation`, as the player to move sees it."""
-        with self._in_words("observe", self._check_own(state)):
-            return super().observe(state)
-
-    def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        with self._in_words("chance_outcomes", state.data):
-            return super()._chance_outcomes(state)
-
-    def hash(self, state: State) -> int:
-        """128 bits, the same in every process; equal positions have equal hashes."""
-        with self._in_words("hash", self._check_own(state)):
-            return super().hash(state)
+    # --- Rules: those of the core. A method that fails is called once more in Python, which knows why ---------------
 
     def symmetries(self) -> Sequence[Symmetry]:
         """All symmetries, the identity first."""
         return self._images
 
-    def _apply(self, state: State, move: int) -> State:
-        with self._in_words("apply", state.data, move):
-            return super()._apply(state, move)
-
-    def _sample_outcome(self, state: State, seed: int) -> int:
-        with self._in_words("sample_outcome", state.data, seed >> 1):
-            return super()._sample_outcome(state, seed)
-
-    @contextmanager
-    def _in_words(self, method: str, data: bytes, *arguments: int) -> Generator[None]:
+    def _ask(self, function: str, *arguments: Any) -> Any:
         try:
-            yield
+            return super()._ask(function, *arguments)
         except RuntimeError as error:
-            reason = self._replay.explain_call(method, self._replay.record(data), *arguments)
+            data, *more = arguments or (bytes(self.native.state_bytes),)
+            if function == "sample_outcome":
+                more = [more[0] >> 1]  # as the method is given it
+            reason = self._replay.explain_call(function, self._replay.record(data), *more)
             raise GameError(f"{self!r} failed: {reason or error}") from None
 
     # --- Words: the class's own, or numbers and fields ------------------------------------------------------------
@@ -199,58 +154,17 @@ class CompiledGame(ByteGame):
 
     def _parse(self, text: str) -> State:
         record = self._replay.record(bytes(self.native.state_bytes))
-        try:
-            self.rules.parse(record, text)
-        except ValueError as error:  # how a class says what is wrong with the text
-            raise GameError(f"{text!r:.500} is not a position of {self!r}: {error}") from error
-        except Exception as error:
-            raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
+        self._call_parse(text, record, text)
         return State(self, record.tobytes())
 
     def _to_text(self, state: State) -> str:
         return str(self.rules.to_text(self.record(state)))
-
-    def outcome_name(self, outcome: int) -> str:
-        """The name that people use for a chance outcome; its number if the class has no names."""
-        return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
 
     def _status(self, state: State) -> str:
         player = self.to_play(state)
         if player == TERMINAL:
             return "game over: " + " ".join(f"{value:g}" for value in self.returns(state))
         return "chance to move" if player == CHANCE else f"player {player} to move"
-
-    def _action_name(self, action: int) -> str:
-        return str(self.rules.action_name(action)) if hasattr(self.rules, "action_name") else str(action)
-
-    @cached_property
-    def _actions_by_name(self) -> Mapping[str, int]:
-        return {self._action_name(action): action for action in range(self.num_actions)}
-
-    def _read_action(self, text: str) -> tuple[int, int]:
-        word = _first_word(text)
-        if hasattr(self.rules, "parse_action"):
-            action = _attempt(self.rules.parse_action, word)
-            if action is not None and 0 <= index(action) < self.num_actions:
-                return index(action), len(word)
-        # Names of one length may stand together: "4453".
-        lengths = {len(name) for name in self._actions_by_name}
-        for name in (word, word[: min(lengths)] if len(lengths) == 1 else word):
-            if name in self._actions_by_name:
-                return self._actions_by_name[name], len(name)
-        return -1, 0
-
-    def _read_outcome(self, text: str) -> tuple[int, int]:
-        word = _first_word(text)
-        outcome: Any = None
-        if hasattr(self.rules, "parse_outcome"):
-            outcome = _attempt(self.rules.parse_outcome, word)
-        elif hasattr(self.rules, "outcome_name"):
-            numbers = range(_MANY_OUTCOMES)
-            outcome = next((number for number in numbers if _attempt(self.rules.outcome_name, number) == word), None)
-        else:
-            outcome = _attempt(int, word)
-        return (-1, 0) if outcome is None else (index(outcome), len(word))
 
 
 @overload
@@ -312,15 +226,3 @@ def _restore(
     made = game(*arguments, **options)
     made.name, made.options = name, MappingProxyType(shown)  # `make_game` may have given it others
     return made
-
-
-def _first_word(text: str) -> str:
-    return text.replace(",", " ").split(maxsplit=1)[0] if text.strip(", ") else ""
-
-
-def _attempt(function: Callable[[Any], Any], value: Any) -> Any:
-    """What a class's word function answers; None if it cannot."""
-    try:
-        return function(value)
-    except (ValueError, LookupError, ArithmeticError, TypeError):
-        return None

@@ -7,8 +7,6 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from math import prod
-from operator import index
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +15,8 @@ import numpy.typing as npt
 
 from windrow.errors import GameError
 from windrow.games.compiled_wrappers import Facts
-from windrow.games.protocol import CHANCE, TERMINAL, Shape, Symmetry
+from windrow.games.own_class import MAX_ACTIONS, MAX_OUTCOMES, MAX_PLAYERS, read_count, read_shapes
+from windrow.games.protocol import CHANCE, TERMINAL, Shape
 
 _REQUIRED = {
     "initial_state": ("state",),
@@ -34,10 +33,6 @@ _OPTIONAL = {
     "hash": ("state",),
 }
 _METHODS = _REQUIRED | _OPTIONAL
-_MAX_PLAYERS = 16
-_MAX_ACTIONS = 65535
-_MAX_OUTCOMES = 1024
-"""Outcomes that a chance state may have, unless the class has a `max_outcomes` of its own."""
 _STATE_EXAMPLE = 'np.dtype([("board", np.int8, (3, 3)), ("player", np.int8)])'
 _NUMPY = str(Path(np.__file__).parent)
 
@@ -70,66 +65,21 @@ def _parameters(method: Any) -> list[str]:
 def read_facts(rules: Any) -> Facts:
     """What the object says about itself; GameError if that cannot be."""
     label = type(rules).__name__
-    num_actions = _count(rules, "num_actions", 1, _MAX_ACTIONS)
+    num_actions = read_count(rules, "num_actions", 1, MAX_ACTIONS)
     return Facts(
         label=label,
         state=_read_state(label, getattr(rules, "state", None)),
-        num_players=_count(rules, "num_players", 1, _MAX_PLAYERS),
+        num_players=read_count(rules, "num_players", 1, MAX_PLAYERS),
         num_actions=num_actions,
-        max_legal_actions=_count(rules, "max_legal_actions", 1, num_actions, default=num_actions),
-        max_outcomes=_count(rules, "max_outcomes", 1, _MAX_ACTIONS, default=_MAX_OUTCOMES),
+        max_legal_actions=read_count(rules, "max_legal_actions", 1, num_actions, default=num_actions),
+        max_outcomes=read_count(rules, "max_outcomes", 1, MAX_ACTIONS, default=MAX_OUTCOMES),
         observation=_read_observation(rules),
         methods=tuple(name for name in _METHODS if hasattr(rules, name)),
     )
 
 
-def read_symmetries(rules: Any, facts: Facts) -> list[Symmetry]:
-    """The symmetries of the object, checked; the identity alone if it has none."""
-    sizes = {"actions": facts.num_actions, "observation": sum(map(prod, facts.observation.values()))}
-    identity = Symmetry(*(np.arange(size, dtype=np.int32) for size in sizes.values()))
-    images = [identity]
-    if hasattr(rules, "symmetries"):
-        images = [
-            Symmetry(*(np.asarray(getattr(image, what), np.int32) for what in sizes)) for image in rules.symmetries()
-        ]
-    for number, image in enumerate(images):
-        for what, size in sizes.items():
-            if sorted(getattr(image, what).tolist()) != list(range(size)):
-                raise GameError(
-                    f"{facts.label}: symmetry {number} has {what} that are no permutation of 0 to {size - 1}"
-                )
-    if not images or any(getattr(images[0], what).tolist() != list(range(size)) for what, size in sizes.items()):
-        raise GameError(f"{facts.label}: the first symmetry must be the identity")
-    return images
-
-
-def _count(rules: Any, fact: str, low: int, high: int, *, default: int | None = None) -> int:
-    label, value = f"{type(rules).__name__}.{fact}", getattr(rules, fact, default)
-    if value is None:
-        raise GameError(f"{label} is missing: it must be an integer from {low} to {high}")
-    try:
-        count = index(value)
-    except TypeError:
-        raise GameError(f"{label} must be an integer, not {value!r}") from None
-    if not low <= count <= high:
-        raise GameError(f"{label} must be from {low} to {high}, not {count}")
-    return count
-
-
 def _read_observation(rules: Any) -> Mapping[str, Shape]:
-    label, declared = f"{type(rules).__name__}.observation", getattr(rules, "observation", None)
-    is_named = isinstance(declared, Mapping)
-    parts: Mapping[Any, Any] = cast("Mapping[Any, Any]", declared) if is_named else {"observation": declared}
-    shapes: dict[str, Shape] = {}
-    for part, shape in parts.items():
-        try:
-            shapes[str(part)] = sizes = tuple(index(size) for size in shape)
-        except TypeError:
-            raise GameError(f"{label} must be a shape such as (2, 6, 7), or named shapes, not {shape!r}") from None
-        if not sizes or min(sizes) < 1:
-            raise GameError(f"{label} must have sizes of 1 and more, not {sizes}")
-    if not shapes:
-        raise GameError(f"{label} has no parts")
+    shapes, is_named = read_shapes(rules), isinstance(rules.observation, Mapping)
     given = _parameters(type(rules).observe)[2:]
     if len(given) != len(shapes) or (is_named and given != list(shapes)):
         call = f"def observe(self, state, {', '.join(shapes)})"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from math import prod
 from operator import index
 from typing import Any, TypeAlias
 
@@ -99,6 +100,13 @@ class CoreGame(ABC):
         """The shape of an observation if it has one part, otherwise the shape of each named part."""
         return next(iter(self._shapes.values())) if len(self._shapes) == 1 else dict(self._shapes)
 
+    def _by_part(self, row: FloatArray) -> FloatArray | Mapping[str, FloatArray]:
+        """A flat observation [floats] in the form of `observation`."""
+        bounds = np.cumsum([prod(shape) for shape in self._shapes.values()])[:-1]
+        rows = np.split(row, bounds)
+        parts = {name: part.reshape(shape) for (name, shape), part in zip(self._shapes.items(), rows, strict=True)}
+        return parts if len(parts) > 1 else parts.popitem()[1]
+
     @property
     def observation_shapes(self) -> Mapping[str, Shape]:
         """The shape of every part of an observation, by name."""
@@ -183,6 +191,10 @@ class CoreGame(ABC):
             if left < 0:
                 return outcome
         return outcomes[-1][0]
+
+    def explain_fault(self, moves: Sequence[int], root: State) -> str | None:
+        """Find out why the game failed after `moves` from `root`; None if it cannot tell better than the core."""
+        return None
 
     # --- Identity ---------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from math import prod
 from operator import index
 from types import MappingProxyType
 from typing import Any, cast
@@ -25,11 +24,21 @@ import numpy.typing as npt
 from windrow import _core
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame, Rows, State
+from windrow.games.own_class import (
+    MAX_ACTIONS,
+    MAX_OUTCOMES,
+    MAX_PLAYERS,
+    OwnGame,
+    count_floats,
+    count_values,
+    has_notation,
+    read_count,
+    read_shapes,
+    read_symmetries,
+)
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape, Symmetry
 
 _METHODS = ("initial_state", "to_play", "legal_actions", "apply", "returns", "observe")
-_MAX_OUTCOMES = 1024
-"""Outcomes that a chance state may have, unless the class has a `max_outcomes` of its own."""
 
 
 def as_core_game(game: object) -> CoreGame:
@@ -41,7 +50,7 @@ def as_core_game(game: object) -> CoreGame:
     return game if isinstance(game, CoreGame) else PythonGame(game)
 
 
-class PythonGame(CoreGame):
+class PythonGame(OwnGame):
     """A plain Python object that fulfils `Game`, wrapped.
 
     Args:
@@ -67,25 +76,24 @@ class PythonGame(CoreGame):
         self.rules: Any = rules
         self.name = name or str(getattr(rules, "name", type(rules).__name__))
         self.options: Mapping[str, int | str] = MappingProxyType(dict(options or {}))
-        self.num_players = self._count("num_players", 1, 16)
-        self.num_actions = self._count("num_actions", 1, 65535)
-        self.max_legal_actions = self._count("max_legal_actions", 1, self.num_actions, default=self.num_actions)
-        self.max_outcomes = self._count("max_outcomes", 1, 65535, default=_MAX_OUTCOMES)
-        is_zero_sum = bool(getattr(rules, "zero_sum", True)) and self.num_players <= 2
-        self.num_values = 1 if is_zero_sum or self.num_players == 1 else self.num_players
+        self.num_players = read_count(rules, "num_players", 1, MAX_PLAYERS)
+        self.num_actions = read_count(rules, "num_actions", 1, MAX_ACTIONS)
+        self.max_legal_actions = read_count(rules, "max_legal_actions", 1, self.num_actions, default=self.num_actions)
+        self.max_outcomes = read_count(rules, "max_outcomes", 1, MAX_ACTIONS, default=MAX_OUTCOMES)
+        self.num_values = count_values(rules, self.num_players)
         lists, samples = (callable(getattr(rules, method, None)) for method in ("chance_outcomes", "sample_outcome"))
         if lists and samples:
             raise GameError(f"{self.name} has both chance_outcomes and sample_outcome: keep only one of them")
         self.chance = "listed" if lists else "sampled" if samples else "none"
         self.has_hash = callable(getattr(rules, "hash", None))
-        self.observation_parts = _parts(self.name, rules)
-        self._shapes: dict[str, Shape] = {part: tuple(shape) for part, shape in self.observation_parts}
-        self._width = sum(prod(shape) for shape in self._shapes.values())
+        self._shapes = read_shapes(rules)
+        self.observation_parts = [(part, list(shape)) for part, shape in self._shapes.items()]
+        self._width = count_floats(self._shapes)
         self.flatten = Flattener(self._shapes)
-        self._images = self._find_symmetries()
+        self._images = read_symmetries(rules, self.num_actions, self._width)
         self.symmetry_tables = [(image.actions.tolist(), image.observation.tolist()) for image in self._images]
         self.points = getattr(rules, "points", None)
-        self.has_notation = all(callable(getattr(rules, method, None)) for method in ("parse", "to_text"))
+        self.has_notation = has_notation(rules)
         self._adopt(_core.python_game(self))
 
     def __repr__(self) -> str:
@@ -130,13 +138,7 @@ class PythonGame(CoreGame):
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
         """The state as float32 of shape `observation`, as the player to move sees it."""
-        row = self._ask("observe", self._check_own(state), to=self.flatten)
-        parts: dict[str, FloatArray] = {}
-        start = 0
-        for part, shape in self._shapes.items():
-            parts[part] = row[start : start + prod(shape)].reshape(shape)
-            start += prod(shape)
-        return parts if len(parts) > 1 else parts.popitem()[1]
+        return self._by_part(self._ask("observe", self._check_own(state), to=self.flatten))
 
     def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
         return self._ask("chance_outcomes", state.data, to=_pairs)
@@ -270,12 +272,7 @@ class PythonGame(CoreGame):
         return str(self.rules.render(data)) if hasattr(self.rules, "render") else str(data)
 
     def _parse(self, text: str) -> State:
-        try:
-            data = self.rules.parse(text)
-        except ValueError as error:  # how a class says what is wrong with the text
-            raise GameError(f"{text!r:.500} is not a position of {self!r}: {error}") from error
-        except Exception as error:
-            raise GameError(f"{self!r}.parse raised {type(error).__name__}: {error}") from error
+        data = self._call_parse(text, text)
         if data is None:
             raise GameError(f"{self!r}.parse returned None for {text!r:.500}: check that it returns the state")
         return State(self, data)
@@ -283,68 +280,9 @@ class PythonGame(CoreGame):
     def _to_text(self, state: State) -> str:
         return self._ask("to_text", state.data, to=str)
 
-    def outcome_name(self, outcome: int) -> str:
-        """The name that people use for a chance outcome; its number if the class has no names."""
-        return str(self.rules.outcome_name(outcome)) if hasattr(self.rules, "outcome_name") else str(outcome)
-
-    def _action_name(self, action: int) -> str:
-        return str(self.rules.action_name(action)) if hasattr(self.rules, "action_name") else str(action)
-
-    def _read_action(self, text: str) -> tuple[int, int]:
-        word = _first_word(text)
-        if hasattr(self.rules, "parse_action"):
-            try:
-                return index(self.rules.parse_action(word)), len(word)
-            except (ValueError, KeyError, IndexError):
-                return -1, 0
-        if hasattr(self.rules, "action_name"):
-            for action in range(self.num_actions):
-                if self._action_name(action) == word:
-                    return action, len(word)
-            return -1, 0
-        return (int(word), len(word)) if word.isdecimal() else (-1, 0)
-
-    def _read_outcome(self, text: str) -> tuple[int, int]:
-        word = _first_word(text)
-        if hasattr(self.rules, "parse_outcome"):
-            try:
-                return index(self.rules.parse_outcome(word)), len(word)
-            except (ValueError, KeyError, IndexError):
-                return -1, 0
-        return (int(word), len(word)) if word.lstrip("-").isdecimal() else (-1, 0)
-
     @property
     def _separator(self) -> str:
         return " "  # where a name ends is known by what stands between them
-
-    def _count(self, fact: str, low: int, high: int, *, default: int | None = None) -> int:
-        value = getattr(self.rules, fact, default)
-        try:
-            count = index(cast("Any", value))
-        except TypeError:
-            raise GameError(f"{self.name}.{fact} must be an integer, not {value!r}") from None
-        if not low <= count <= high:
-            raise GameError(f"{self.name}.{fact} must be from {low} to {high}, not {count}")
-        return count
-
-    def _find_symmetries(self) -> list[Symmetry]:
-        identity = Symmetry(np.arange(self.num_actions, dtype=np.int32), np.arange(self._width, dtype=np.int32))
-        if not callable(getattr(self.rules, "symmetries", None)):
-            return [identity]
-        images = [
-            Symmetry(np.asarray(image.actions, np.int32), np.asarray(image.observation, np.int32))
-            for image in self.rules.symmetries()
-        ]
-        for number, image in enumerate(images):
-            for table, like in ((image.actions, identity.actions), (image.observation, identity.observation)):
-                if not np.array_equal(np.sort(table), like):
-                    raise GameError(
-                        f"{self.name}: symmetry {number} has {table!r}, no permutation of {len(like)} numbers"
-                    )
-        leads = images and np.array_equal(images[0].actions, identity.actions)
-        if not leads or not np.array_equal(images[0].observation, identity.observation):
-            raise GameError(f"{self.name}: the first symmetry must be the identity")
-        return images
 
 
 def _is_hashable(data: object) -> bool:
@@ -388,25 +326,6 @@ class Flattener:
         return np.concatenate(rows)
 
 
-def _parts(name: str, rules: Any) -> list[tuple[str, list[int]]]:
-    declared = rules.observation
-    parts = cast("Mapping[Any, Any]", declared) if isinstance(declared, Mapping) else {"observation": declared}
-    if not parts:
-        raise GameError(f"{name}.observation has no parts")
-    shapes: list[tuple[str, list[int]]] = []
-    for part, shape in parts.items():
-        try:
-            sizes = [index(size) for size in shape]
-        except TypeError:
-            raise GameError(
-                f"{name}.observation must be a shape such as (2, 6, 7), or named shapes, not {shape!r}"
-            ) from None
-        if not sizes or any(size < 1 for size in sizes):
-            raise GameError(f"{name}.observation must have sizes of 1 and more, not {tuple(sizes)}")
-        shapes.append((str(part), sizes))
-    return shapes
-
-
 def _as_part(answer: Any, shape: Shape, what: str) -> FloatArray:
     try:
         array = np.ascontiguousarray(answer, np.float32)
@@ -421,10 +340,6 @@ def label_of(rules: object) -> str:
     """What to call an object that may be a game: its class, where it does not say more itself."""
     says_nothing = type(rules).__repr__ is object.__repr__
     return f"{type(rules).__name__}()" if says_nothing else f"{rules!r:.100}"
-
-
-def _first_word(text: str) -> str:
-    return text.replace(",", " ").split(maxsplit=1)[0] if text.strip(", ") else ""
 
 
 def _restore(rules: object, name: str, options: dict[str, int | str]) -> PythonGame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NoReturn, Protocol, runtime_checkable
+from typing import Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,6 @@ from windrow.search.proofs import Proofs
 _SHARE_OF_SPARE_MEMORY = 0.75
 _RANGE = "in [-1, 1]"
 """How the core's message about a value out of range ends."""
-
-
-@runtime_checkable
-class Explaining(Protocol):
-    """A game that can explain a fault better than the core."""
-
-    def explain_fault(self, moves: list[int], root: State) -> str | None:
-        """Explain what went wrong after `moves` from `root`; None if nothing goes wrong now."""
-        ...
 
 
 def make_forest(
@@ -117,7 +108,7 @@ def raise_in_words(error: Exception, game: CoreGame, roots: list[State]) -> NoRe
         finally:
             del cause, error  # what they refer to must not wait for the cycle collector
     what = "the evaluator's answer cannot be used" if is_evaluation else f"{game!r} broke its own rules"
-    if not is_evaluation and isinstance(game, Explaining):
+    if not is_evaluation:
         message = game.explain_fault(moves, roots[tree]) or message
     if is_evaluation and message.endswith(_RANGE) and "nan" not in message:
         message += ": end the network's value head with tanh"

@@ -12,12 +12,10 @@ import numpy as np
 
 from windrow.games.checking.fault import Fault, Kind, Report
 from windrow.games.core_game import CoreGame
+from windrow.games.own_class import MAX_ACTIONS, MAX_OUTCOMES, MAX_PLAYERS
 from windrow.games.protocol import CHANCE, FloatArray, Shape, Symmetry
 
-MAX_PLAYERS = 16
-MAX_ACTIONS = 65535
 METHODS = ("initial_state", "to_play", "legal_actions", "apply", "returns", "observe")
-_MAX_OUTCOMES = 1024  # what the core has room for if a game in Python does not say max_outcomes
 FACTS = ("num_actions", "num_players", "observation")
 
 FAILED: Any = object()
@@ -79,7 +77,7 @@ class Subject:
         self.has_notation = self._finds_notation()
         self.max_legal_actions: int | None = getattr(rules, "max_legal_actions", None)
         is_core = isinstance(rules, CoreGame)
-        self.max_outcomes: int | None = None if is_core else getattr(rules, "max_outcomes", _MAX_OUTCOMES)
+        self.max_outcomes: int | None = None if is_core else getattr(rules, "max_outcomes", MAX_OUTCOMES)
 
     # --- Reporting --------------------------------------------------------------------------------------------
 
