@@ -1,7 +1,7 @@
 """Every public name says what it is; what carries arrays says their shapes, and what carries values whose they are.
 
-ruff demands a docstring of every module, class, function and method. Beyond that, here: attributes and constants are
-described too, shapes stand in brackets, and the reference in docs/api has all of it.
+ruff demands a docstring of every module, class and function. Beyond that, here: methods have one too, or override one
+that has; attributes and constants are described, shapes stand in brackets, and the reference in docs/api has all of it.
 """
 
 from __future__ import annotations
@@ -84,13 +84,23 @@ def text_after(after: ast.stmt | None) -> str:
     return ""
 
 
-def members_of(name: str, definition: ast.ClassDef) -> list[Item]:
+def is_method(thing: object) -> bool:
+    return isinstance(thing, property | classmethod | staticmethod) or inspect.isfunction(thing)
+
+
+def words_of(kind: type | None, member: str) -> str:
+    """What is said of a method or a property, by the class or by those it derives from."""
+    return "" if kind is None else inspect.getdoc(getattr(kind, member)) or ""
+
+
+def members_of(name: str, definition: ast.ClassDef, kind: type | None = None) -> list[Item]:
     """The public attributes and methods that a class defines."""
     about = ast.get_docstring(definition) or ""
     found: list[Item] = []
     for statement, after in zip(definition.body, [*definition.body[1:], None], strict=True):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and not is_variant(statement):
-            member, words = statement.name, ast.get_docstring(statement) or ""
+            member = statement.name
+            words = ast.get_docstring(statement) or words_of(kind, member)
             types = ast.unparse(statement.returns or ast.Constant(None))
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             member, words, types = statement.target.id, text_after(after), ast.unparse(statement.annotation)
@@ -130,7 +140,7 @@ def public_items() -> tuple[Item, ...]:
             types = ast.unparse(getattr(statement, "returns", None) or ast.Constant(None))
             found[f"{home}.{name}"] = Item(f"{home}.{name}", words, words, types)
             if isinstance(statement, ast.ClassDef):
-                found.update({item.name: item for item in members_of(f"{home}.{name}", statement)})
+                found.update({item.name: item for item in members_of(f"{home}.{name}", statement, thing)})
     return tuple(found.values())
 
 
@@ -156,6 +166,24 @@ def test_every_public_name_is_described() -> None:
     items = public_items()
     assert len(items) > 600  # the walk itself works
     assert not [item.name for item in items if not item.own_words.strip()]
+
+
+def test_every_method_is_described_where_it_is_or_by_what_it_overrides() -> None:
+    undescribed: list[str] = []
+    num_methods = 0
+    for path in sorted(ROOT.glob("src/windrow/**/[a-z]*.py")):  # without __main__, which runs
+        name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        try:
+            members = vars(import_module(name)).values()
+        except ImportError:  # an optional package is missing
+            continue
+        for kind in members:
+            if inspect.isclass(kind) and kind.__module__ == name and not kind.__name__.startswith("_"):
+                methods = [member for member, thing in vars(kind).items() if member[0] != "_" and is_method(thing)]
+                num_methods += len(methods)
+                undescribed += [f"{name}.{kind.__name__}.{member}" for member in methods if not words_of(kind, member)]
+    assert num_methods > 1000  # the walk itself works
+    assert not undescribed
 
 
 def test_arrays_have_shapes() -> None:

@@ -22,19 +22,15 @@ class ByteGame(CoreGame):
         return getattr(self.native, function)(*arguments)
 
     def initial_state(self) -> State:
-        """The state in which a game begins."""
         return State(self, self._ask("initial_state"))
 
     def to_play(self, state: State) -> int:
-        """The player to move, or `CHANCE`, or `TERMINAL`."""
         return self._ask("to_play", self._check_own(state))
 
     def legal_actions(self, state: State) -> list[int]:
-        """The legal actions, ascending; none in a finished game and where chance is to move."""
         return self._ask("legal_actions", self._check_own(state)).tolist()
 
     def returns(self, state: State) -> list[float]:
-        """One value in [-1, 1] per player, for a finished game."""
         data = self._check_own(state)
         try:
             return self._ask("returns", data).tolist()
@@ -42,7 +38,6 @@ class ByteGame(CoreGame):
             raise GameError(f"returns exist only for finished games, and this one is not over:\n{state}") from None
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32 of shape `observation`, as the player to move sees it."""
         return self._by_part(self._ask("observe", self._check_own(state)))
 
     def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
@@ -50,12 +45,10 @@ class ByteGame(CoreGame):
         return list(zip(outcomes.tolist(), probabilities.tolist(), strict=True))
 
     def hash(self, state: State) -> int:
-        """128 bits, the same in every process; equal positions have equal hashes."""
         low, high = self._ask("hash", self._check_own(state))
         return high << 64 | low
 
     def symmetries(self) -> Sequence[Symmetry]:
-        """All symmetries, the identity first."""
         return [Symmetry(*self.native.symmetry(number)) for number in range(self.native.num_symmetries)]
 
     def _apply(self, state: State, move: int) -> State:
@@ -65,7 +58,6 @@ class ByteGame(CoreGame):
         return self._ask("sample_outcome", state.data, seed)
 
     def check_data(self, data: Any) -> None:
-        """Raise GameError if `data` is not the data of a state."""
         if not isinstance(data, bytes) or len(data) != self.native.state_bytes:
             size = f"{len(data)}" if isinstance(data, bytes) else f"{data!r:.100}"
             raise GameError(
@@ -73,37 +65,28 @@ class ByteGame(CoreGame):
             )
 
     def rows_of(self, states: Sequence[State]) -> Rows:
-        """[n] states as rows."""
         return np.frombuffer(b"".join(state.data for state in states), np.uint8).reshape(len(states), -1)
 
     def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """[n, state_bytes] as the core takes them."""
         return np.ascontiguousarray(rows)
 
     def empty_rows(self, count: int) -> Rows:
-        """Room for `count` states."""
         return np.empty((count, self.native.state_bytes), np.uint8)
 
     def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
-        """The states at the roots of `trees`."""
         return forest.root_states(trees)
 
     def state_of(self, row: Any) -> State:
-        """One row as a state."""
         return State(self, row.tobytes())
 
     def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
-        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
         return self.native.play_many(initial.data, moves)
 
     def observe_many(self, rows: Rows) -> FloatArray:
-        """[n, floats] flat observations."""
         return self.native.observe_many(rows)
 
     def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
-        """[n] as `to_play` says."""
         return self.native.to_play_many(rows)
 
     def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """[n, A] which actions are legal."""
         return self.native.legal_many(rows)

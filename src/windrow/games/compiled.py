@@ -127,7 +127,6 @@ class CompiledGame(ByteGame, OwnGame):
     # --- Rules: those of the core. A method that fails is called once more in Python, which knows why ---------------
 
     def symmetries(self) -> Sequence[Symmetry]:
-        """All symmetries, the identity first."""
         return self._images
 
     def _ask(self, function: str, *arguments: Any) -> Any:

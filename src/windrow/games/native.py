@@ -73,7 +73,6 @@ class NativeGame(ByteGame):
         return _restore, (self.name, dict(self.options))
 
     def symmetries(self) -> Sequence[Symmetry]:
-        """All symmetries, the identity first."""
         return self._symmetries
 
     @cached_property
@@ -81,11 +80,9 @@ class NativeGame(ByteGame):
         return tuple(super().symmetries())
 
     def render(self, state: State) -> str:
-        """The position as text; the last line says who is to move, or how the game ended."""
         return self.native.render(self._check_own(state))
 
     def outcome_name(self, outcome: int) -> str:
-        """The name that people use for a chance outcome."""
         return self.native.outcome_name(outcome)
 
     def board(self, state: State) -> Any:

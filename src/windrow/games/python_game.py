@@ -117,27 +117,22 @@ class PythonGame(OwnGame):
     # --- Rules ------------------------------------------------------------------------------------------------
 
     def initial_state(self) -> State:
-        """The state in which a game begins."""
         return State(self, self._ask("initial_state"))
 
     def to_play(self, state: State) -> int:
-        """The player to move, or `CHANCE`, or `TERMINAL`."""
         return self._ask("to_play", self._check_own(state), to=index)
 
     def legal_actions(self, state: State) -> list[int]:
-        """The legal actions, ascending; none in a finished game and where chance is to move."""
         data = self._check_own(state)
         return [] if self._ask("to_play", data, to=index) < 0 else self._ask("legal_actions", data, to=_integers)
 
     def returns(self, state: State) -> list[float]:
-        """One value in [-1, 1] per player, for a finished game."""
         data = self._check_own(state)
         if self._ask("to_play", data, to=index) != TERMINAL:
             raise GameError(f"returns exist only for finished games, and this one is not over:\n{state}")
         return self._ask("returns", data, to=lambda values: [float(value) for value in values])
 
     def observe(self, state: State) -> FloatArray | Mapping[str, FloatArray]:
-        """The state as float32 of shape `observation`, as the player to move sees it."""
         return self._by_part(self._ask("observe", self._check_own(state), to=self.flatten))
 
     def _chance_outcomes(self, state: State) -> list[tuple[int, float]]:
@@ -153,7 +148,6 @@ class PythonGame(OwnGame):
         return int.from_bytes(blake2b(row.tobytes() + actions.tobytes(), digest_size=16).digest(), "little")
 
     def symmetries(self) -> Sequence[Symmetry]:
-        """All symmetries, the identity first."""
         return self._images
 
     def check_apply(self, state: State) -> None:
@@ -210,27 +204,21 @@ class PythonGame(OwnGame):
             raise GameError(f"a state of {self.name} is None: check that apply and initial_state return the state")
 
     def rows_of(self, states: Sequence[State]) -> Rows:
-        """[n] states as rows."""
         return self._rows([state.data for state in states])
 
     def to_references(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """[n, 8] as the core takes them; valid while `rows` are."""
         return np.array([id(data) for data in rows], np.uint64).view(np.uint8).reshape(len(rows), 8)
 
     def empty_rows(self, count: int) -> Rows:
-        """Room for `count` states."""
         return np.empty(count, object)
 
     def roots_of(self, forest: _core.Forest, trees: npt.NDArray[np.int32]) -> Rows:
-        """The states at the roots of `trees`."""
         return self._rows(_core.objects_of(forest.root_states(trees).view(np.uint64).reshape(-1)))
 
     def state_of(self, row: Any) -> State:
-        """One row as a state."""
         return State(self, row)
 
     def play_many(self, initial: State, moves: npt.NDArray[np.int64]) -> Rows:
-        """[moves + 1] the states along one game; ValueError names the ply of a move that is not possible."""
         states = [initial]
         try:
             for move in moves.tolist():
@@ -240,18 +228,15 @@ class PythonGame(OwnGame):
         return self.rows_of(states)
 
     def observe_many(self, rows: Rows) -> FloatArray:
-        """[n, floats] flat observations."""
         observations = np.empty((len(rows), self._width), np.float32)
         for place, data in enumerate(rows):
             observations[place] = self._ask("observe", data, to=self.flatten)
         return observations
 
     def to_play_many(self, rows: Rows) -> npt.NDArray[np.int8]:
-        """[n] as `to_play` says."""
         return np.array([self._ask("to_play", data, to=index) for data in rows], np.int8)
 
     def legal_many(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """[n, A] which actions are legal."""
         legal = np.zeros((len(rows), self.num_actions), bool)
         for place, data in enumerate(rows):
             if self._ask("to_play", data, to=index) >= 0:

@@ -48,7 +48,6 @@ class MLP(Network):
             self.value = ValueHead(width, width, num_values)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return logits [K, A] and values for observations by name."""
         x = gather(self._parts, parts, is_flat=True)
         for layer, norm in zip(self.trunk, self.norms, strict=True):
             x = functional.relu(norm(layer(x)))

@@ -94,7 +94,6 @@ class ResNet(Network):
                 init_small(head)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return logits [K, A] and values for observations by name."""
         x = self.stem.conv(gather(self._boards or self._flats, parts, is_flat=not self._boards))
         if self.flat is not None:
             x = x + self.flat(gather(self._flats, parts, is_flat=True))[:, :, None, None]

@@ -70,7 +70,6 @@ class Transformer(Network):
             self.value = ValueHead(width, width, num_values)
 
     def answer(self, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return logits [K, A] and values for observations by name."""
         x = self._tokens(parts) + self.position
         for block in self.blocks:
             x = block(x)

@@ -73,7 +73,6 @@ class OnnxRunner(BlockingRunner):
             raise EvaluatorError(f"ONNX Runtime cannot run {self._label}: {error}") from error
 
     def run(self, inputs: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """(logits [K, A], values [K] or [K, 1]); blocks."""
         logits, values = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         return logits, _rounded_back(values)
 

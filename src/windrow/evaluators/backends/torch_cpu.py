@@ -62,7 +62,6 @@ class TorchRunner(BlockingRunner):
             self.buckets = Buckets(per_octave=1 << 30, smallest=2)
 
     def run(self, inputs: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """(logits [K, A], values [K] or [K, 1]); blocks."""
         if self._choice is None:
             return self._run(inputs, self._num_threads)
         return self._choice.compute(len(inputs[0]), lambda num_threads: self._run(inputs, num_threads))

@@ -58,11 +58,9 @@ class LocalEngine(Engine):
 
     @property
     def version(self) -> int:
-        """How often the evaluator's weights have changed."""
         return self.port.version
 
     def plant(self, roots: Sequence[State]) -> None:
-        """Plant fresh trees."""
         if self._forest is None or self._forest.num_trees != len(roots):
             self._forest = None  # the memory of the old ones is free before the new ones take theirs
             self._schedule = self.plan(len(roots))
@@ -72,7 +70,6 @@ class LocalEngine(Engine):
         self._forest.reset_many(self._trees, self.game.to_references(rows))
 
     def advance(self, moves: npt.NDArray[np.int64]) -> None:
-        """Move every root."""
         advance, trees = self.forest.advance_many, self._trees
         try:
             advance(trees, moves)
@@ -85,17 +82,14 @@ class LocalEngine(Engine):
 
     @property
     def num_advances(self) -> int:
-        """How often all roots have moved."""
         return self._num_advances
 
     def begin(self, order: Order) -> None:
-        """Begin a search of all trees."""
         self._before, self._num_places = self._spent(), 0
         explores = np.ones(len(self._trees), bool)
         self.forest.begin_many(self._trees, order.budgets, order.keys, order.counts, explores, order.version)
 
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
-        """Grow all trees to the end of their budgets."""
         # It is not kept: it refers to the trees, and through `should_stop` to the search.
         growth = Growth(
             self.forest,
@@ -113,19 +107,15 @@ class LocalEngine(Engine):
             self._num_places = growth.num_places
 
     def roots(self) -> Roots:
-        """What is known of the roots."""
         return roots_of(self.forest, self._trees, self.game, self.config)
 
     def node(self, tree: int, moves: Sequence[int]) -> Any:
-        """A node by the moves that lead to it."""
         return self.forest.node(tree, list(moves))
 
     def num_in_flight(self, tree: int) -> int:
-        """The sum of all in-flight marks of a tree."""
         return self.forest.num_in_flight(tree)
 
     def stats(self) -> SearchStats:
-        """What the present search took so far."""
         spent = [new - old for new, old in zip(self._spent(), self._before, strict=True)]
         return make_stats(
             self.name,
@@ -138,7 +128,6 @@ class LocalEngine(Engine):
         )
 
     def close(self) -> None:
-        """Free the trees."""
         self._forest = None
 
     def _spent(self) -> tuple[float, ...]:

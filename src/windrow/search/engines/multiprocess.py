@@ -59,7 +59,6 @@ class MultiprocessEngine(Engine):
 
     @classmethod
     def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
-        """Workers, and batches of each that are out."""
         num_workers = workers_for(config, num_trees)
         schedule = schedule_workers(config, num_trees, num_workers, evaluator_pipeline=evaluator_pipeline)
         return {"num_workers": num_workers, "pipeline": schedule.pipeline}
@@ -72,7 +71,6 @@ class MultiprocessEngine(Engine):
 
     @property
     def version(self) -> int:
-        """How often the evaluator's weights have changed."""
         return self._port.version
 
     def plant(self, roots: Sequence[State]) -> None:
@@ -93,21 +91,17 @@ class MultiprocessEngine(Engine):
         self._forest.plant(list(roots))
 
     def advance(self, moves: npt.NDArray[np.int64]) -> None:
-        """Move every root."""
         self.forest.advance(moves)
 
     @property
     def num_advances(self) -> int:
-        """How often all roots have moved."""
         return 0 if self._forest is None else self._forest.num_advances
 
     def begin(self, order: Order) -> None:
-        """Begin a search of all trees."""
         self.forest.begin(order)
         self._before = self._spent(), self.forest.served()
 
     def grow(self, should_stop: Callable[[], bool]) -> Iterator[None]:
-        """Grow all trees to the end of their budgets."""
         forest, is_stopped = self.forest, False
         try:
             forest.grow()
@@ -127,15 +121,12 @@ class MultiprocessEngine(Engine):
         return self.forest.roots()
 
     def node(self, tree: int, moves: Sequence[int]) -> Any:
-        """A node by the moves that lead to it."""
         return self.forest.node(tree, list(moves))
 
     def num_in_flight(self, tree: int) -> int:
-        """The sum of all in-flight marks of a tree."""
         return self.forest.num_in_flight(tree)
 
     def stats(self) -> SearchStats:
-        """What the present search took so far."""
         forest = self.forest
         forest.refresh()
         spent_before, (served_before, clients_before) = self._before

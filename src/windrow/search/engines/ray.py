@@ -118,7 +118,6 @@ class RayEngine(LocalEngine):
         )
 
     def begin(self, order: Order) -> None:
-        """Begin a search of all trees."""
         super().begin(order)
         self._start_s, self._links, self._wait_s = perf_counter(), self._client.links, 0.0
 

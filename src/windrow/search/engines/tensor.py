@@ -65,18 +65,15 @@ class TensorEngine(Engine):
 
     @property
     def version(self) -> int:
-        """How often the evaluator's weights have changed."""
         return self._port.version
 
     @property
     def num_advances(self) -> int:
-        """How often all roots have moved."""
         return self._num_advances
 
     # --- What is to be searched -------------------------------------------------------------------------------
 
     def plant(self, roots: Sequence[State]) -> None:
-        """Plant all trees anew."""
         if self._made is None or self._made.num_trees != len(roots):
             self._made = None
             network, device = on_device(self._evaluator, self._tensor_game, self._options.device)
@@ -135,7 +132,6 @@ class TensorEngine(Engine):
     # --- What is known ----------------------------------------------------------------------------------------
 
     def roots(self) -> Roots:
-        """What the last search found."""
         result = self._known()
         visits, priors, qs, values = (
             tensor.cpu().numpy() for tensor in (result.visits, result.prior, result.q, result.value)
@@ -236,5 +232,4 @@ class TensorEngine(Engine):
         return self._after
 
     def close(self) -> None:
-        """Let the trees go."""
         self._made = self._planted = self._result = None

@@ -37,7 +37,6 @@ class VectorizedEngine(LocalEngine):
 
     @classmethod
     def fill_in(cls, config: SearchConfig, num_trees: int, *, evaluator_pipeline: int) -> dict[str, Any]:
-        """Threads, and batches that are out."""
         schedule = schedule_many(config, num_trees, evaluator_pipeline=evaluator_pipeline)
         return {"num_threads": schedule.num_threads, "pipeline": schedule.pipeline}
 
