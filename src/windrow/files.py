@@ -1,10 +1,13 @@
-"""Reading files from untrusted sources: only regular files, and only those that fit into memory."""
+"""Reading files from untrusted sources, only regular ones that fit into memory; and files that only save time."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import BinaryIO
 
 from windrow.memory import spare_memory
@@ -41,3 +44,27 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
         if size > _SMALL and size > spare_memory():
             raise OSError(errno.EFBIG, f"its {size:,} bytes do not fit into memory", str(path))
         return file.read()
+
+
+def cache_folder() -> Path:
+    """Return the folder for what windrow can find out again: `$XDG_CACHE_HOME/windrow`, or `~/.cache/windrow`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says to ignore relative paths.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "windrow"
+
+
+def write_cached(file: Path, text: str) -> bool:
+    """Write a file whole or not at all, with its folder; False if that is not possible, which is no reason to fail."""
+    draft: str | None = None
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(draft, file)
+    except OSError:
+        if draft is not None:
+            with suppress(OSError):
+                os.unlink(draft)
+        return False
+    return True

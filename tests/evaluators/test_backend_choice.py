@@ -17,6 +17,7 @@ from windrow.evaluators.backends import catalog, choice, memory
 from windrow.evaluators.backends.agreement import MAX_KL, MAX_MEAN_KL, MAX_VALUE_ERROR
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16
 from windrow.evaluators.backends.choice import Measurement
+from windrow.files import cache_folder
 
 GAME = GAMES["connect4"]
 FAST_TO_BUILD = ["torch", "torch-channels-last", "torch-bf16"]
@@ -221,11 +222,11 @@ def test_a_broken_module_is_nobodys_choice() -> None:
 
 def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
-    assert memory.cache_folder() == tmp_path / "there" / "windrow"
+    assert cache_folder() == tmp_path / "there" / "windrow"
     monkeypatch.setenv("HOME", str(tmp_path))
     for unset in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
-        assert memory.cache_folder() == tmp_path / ".cache" / "windrow"
+        assert cache_folder() == tmp_path / ".cache" / "windrow"
 
 
 def test_nothing_half_written_is_left(cache: Path) -> None:

@@ -21,7 +21,7 @@ from windrow.evaluators import HashEvaluator
 from windrow.games import CHANCE, TERMINAL, Game, Hashed, Readable, State, Symmetric, make_game
 from windrow.games.checking import find_faults
 from windrow.games.compiled import CompiledGame, compile_game
-from windrow.games.compiled_functions import cache_folder
+from windrow.games.compiled_functions import compiled_folder
 from windrow.games.compiled_source import FrozenMethods
 
 pytest.importorskip("numba")
@@ -293,9 +293,9 @@ def test_another_process_finds_the_compiled_code(connect4: Any) -> None:
 def test_the_cache_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    assert cache_folder() == tmp_path / "windrow" / "compiled"
+    assert compiled_folder() == tmp_path / "windrow" / "compiled"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert cache_folder() == tmp_path / "numba" / "windrow"
+    assert compiled_folder() == tmp_path / "numba" / "windrow"
 
 
 @pytest.mark.slow

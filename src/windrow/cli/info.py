@@ -12,8 +12,8 @@ from windrow.cli.options import JsonOption, examples
 from windrow.cli.output import print_facts, print_json, print_table
 from windrow.cores import num_cores
 from windrow.distribution import NAME
-from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.catalog import BACKENDS, cpu_has_bf16, is_installed
+from windrow.files import cache_folder
 from windrow.memory import spare_memory
 from windrow.play.specs import parse_game
 
@@ -106,7 +106,7 @@ def collect() -> dict[str, Any]:
             "memory to spare": f"{spare_memory() / 2**30:.1f} GiB",
             "GPU": _gpus(),
             "threads of PyTorch": _torch_threads(),
-            "cache folder": str(memory.cache_folder()),
+            "cache folder": str(cache_folder()),
         },
         "extras": {
             name: {

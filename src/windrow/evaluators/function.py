@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows, off_device
+from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, count_rows, off_device, select_rows
 
 
 class FunctionEvaluator(Evaluator):
@@ -30,7 +30,7 @@ class FunctionEvaluator(Evaluator):
         """Call the function for K positions [K, ...]; return logits [K, A] and values [K] or [K, players]."""
         if self._batched:
             return self._fn(observations)
-        answers = [self._fn(_row(observations, row)) for row in range(count_rows(observations))]
+        answers = [self._fn(select_rows(observations, row)) for row in range(count_rows(observations))]
         return np.stack([np.asarray(off_device(logits)) for logits, _ in answers]), np.stack(
             [_value(value) for _, value in answers]
         )
@@ -40,12 +40,6 @@ def _value(value: Any) -> Any:
     """Convert a value to a number, or to one number per player."""
     array = np.asarray(off_device(value))
     return array.reshape(()) if array.size == 1 else array
-
-
-def _row(observations: Observations, row: int) -> Any:
-    if isinstance(observations, Mapping):
-        return {name: part[row] for name, part in observations.items()}
-    return observations[row]
 
 
 def from_function(fn: Callable[[Any], tuple[Any, Any]], batched: bool = False) -> FunctionEvaluator:

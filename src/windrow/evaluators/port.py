@@ -24,6 +24,7 @@ from windrow.evaluators.protocol import (
     Pipelined,
     StateEvaluator,
     off_device,
+    select_rows,
     version_of,
 )
 from windrow.games.protocol import Shape
@@ -151,7 +152,7 @@ class EvaluatorPort:
             try:
                 for first in range(0, num_rows, self._max_batch):
                     last = min(first + self._max_batch, num_rows)
-                    ticket.append(self._call(_slice(rows, slice(first, last)), last - first))
+                    ticket.append(self._call(select_rows(rows, slice(first, last)), last - first))
             except BaseException:
                 finish_cancelled(ticket)
                 raise
@@ -280,13 +281,6 @@ def _is_ready(array: npt.NDArray[Any]) -> bool:
 
 def _allocate(shape: tuple[int, ...]) -> FloatArray:
     return np.empty(shape, np.float32)
-
-
-def _slice(rows: Any, piece: slice) -> Any:
-    if not isinstance(rows, dict):
-        return rows[piece]
-    parts = cast("dict[str, FloatArray]", rows)
-    return {name: part[piece] for name, part in parts.items()}
 
 
 def _raised(error: Exception, num_rows: int, given: str = "") -> EvaluatorError:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import GameError
-from windrow.evaluators.protocol import Observations, count_rows
+from windrow.evaluators.protocol import Observations, count_rows, select_rows
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.python_game import as_core_game
 
@@ -34,18 +34,11 @@ class Positions:
 
     def part(self, rows: slice) -> Positions:
         """A part of the positions."""
-        if isinstance(self.observations, Mapping):
-            some: Observations = {name: array[rows] for name, array in self.observations.items()}
-        else:
-            some = self.observations[rows]
-        return Positions(some, self.legal[rows])
+        return Positions(select_rows(self.observations, rows), self.legal[rows])
 
     def repeat(self, num_rows: int) -> Observations:
         """Exactly `num_rows` observations, repeated as often as needed."""
-        indices = np.arange(num_rows) % len(self)
-        if isinstance(self.observations, Mapping):
-            return {name: array[indices] for name, array in self.observations.items()}
-        return self.observations[indices]
+        return select_rows(self.observations, np.arange(num_rows) % len(self))
 
 
 def random_positions(game: Any, count: int, *, seed: int = 0) -> Positions:

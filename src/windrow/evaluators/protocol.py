@@ -188,8 +188,8 @@ def version_of(evaluator: object) -> int:
     return version
 
 
-def select_rows(observations: Observations, rows: npt.NDArray[np.intp]) -> Observations:
-    """Some of the positions."""
+def select_rows(observations: Observations, rows: Any) -> Any:
+    """Some of the positions, by whatever NumPy takes as an index; one of them, without its leading K, by a number."""
     if isinstance(observations, Mapping):
         return {name: part[rows] for name, part in observations.items()}
     return observations[rows]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping
@@ -20,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from windrow.errors import GameError, MissingExtraError, how_to_install
+from windrow.files import cache_folder, write_cached
 from windrow.games.compiled_source import FrozenMethods, title
 from windrow.games.compiled_wrappers import (
     Facts,
@@ -100,33 +100,19 @@ def _import_numba(label: str) -> Any:
     return numba
 
 
-def cache_folder() -> Path:
+def compiled_folder() -> Path:
     """Where compiled games are kept: in NUMBA_CACHE_DIR if that is set, else in the user's cache folder."""
-    chosen, base = os.environ.get("NUMBA_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", "")
-    if chosen:
-        return Path(chosen).absolute() / "windrow"
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "windrow" / "compiled"
+    chosen = os.environ.get("NUMBA_CACHE_DIR", "")
+    return Path(chosen).absolute() / "windrow" if chosen else cache_folder() / "compiled"
 
 
 def _write_source(facts: Facts, digest: str, source: str) -> Path | None:
     """The file of the wrappers; None if it cannot be written. One that is there stays: numba looks at its date."""
-    draft: str | None = None
     try:
-        folder = cache_folder()
-        file = folder / f"{facts.label}_{digest}.py"
-        if file.is_file():
-            return file
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=folder, prefix=file.stem, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(source)
-        os.replace(draft, file)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
-        if draft is not None:
-            with suppress(OSError):
-                os.unlink(draft)
+        file = compiled_folder() / f"{facts.label}_{digest}.py"
+        return file if file.is_file() or write_cached(file, source) else None
+    except (OSError, RuntimeError):  # no folder may be read there, or there is no home folder
         return None
-    return file
 
 
 def _forget(file: Path) -> None:

@@ -10,22 +10,15 @@ import json
 import os
 import platform
 import sys
-import tempfile
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
 from windrow.distribution import NAME
+from windrow.files import cache_folder, write_cached
 
 _PACKAGES = (NAME, "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "openvino", "nncf")
-
-
-def cache_folder() -> Path:
-    """Where windrow keeps what it can find out again: `$XDG_CACHE_HOME/windrow`, or `~/.cache/windrow`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says to ignore relative paths.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "windrow"
 
 
 def file_for(question: dict[str, Any]) -> Path:
@@ -49,20 +42,7 @@ def recall(question: dict[str, Any]) -> dict[str, Any] | None:
 
 def remember(question: dict[str, Any], answer: dict[str, Any]) -> bool:
     """Keep the answer to `question`; False if the folder cannot be written, which is no reason to fail."""
-    file = file_for(question)
-    draft: str | None = None
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump({"question": question, "answer": answer}, stream, indent=1)
-        os.replace(draft, file)
-    except OSError:
-        if draft is not None:
-            with suppress(OSError):
-                os.unlink(draft)
-        return False
-    return True
+    return write_cached(file_for(question), json.dumps({"question": question, "answer": answer}, indent=1))
 
 
 def machine_facts() -> dict[str, str]:
