@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log2, log10
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
-from markup import Html, join, tag
 from price_cases import LEAVES, RULES, SIMULATIONS
 
 Row = Mapping[str, Any]
@@ -102,7 +103,7 @@ def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]
     rows: Sequence[Row] = results["rows"]
     games = [game for game in titles if any(row["game"] == game for row in rows)]
     width, height = 16 + len(SIMULATIONS) * _WIDTH, _HEAD + len(games) * _HEIGHT + _FOOT
-    panels: list[Html] = []
+    panels: list[Element] = []
     everything = _limits([measure.value(row) for row in rows])
     for line, game in enumerate(games):
         own = [row for row in rows if row["game"] == game]
@@ -112,16 +113,16 @@ def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]
             place = f"translate({8 + column * _WIDTH} {_HEAD + line * _HEIGHT})"
             title = f"{titles[game]}, {budget:,} simulations"
             panel = _draw_panel(shown, own[0]["metric"], measure, low, high, title)
-            panels.append(tag("g", panel, transform=place))
+            panels.append(tag("g", *panel, transform=place))
     drawing = tag(
         "svg",
         tag("title", measure.title),
-        tag("style", Html(_STYLE)),
+        tag("style", _STYLE),
         tag("rect", class_="ground", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=8),
         tag("text", measure.title, class_="title", x=16, y=24),
         tag("text", measure.caption, class_="small", x=16, y=42),
-        _legend(),
-        panels,
+        *_legend(),
+        *panels,
         tag("text", measure.across_title, x=width / 2, y=height - 10, text_anchor="middle"),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",
@@ -129,7 +130,19 @@ def draw(results: Mapping[str, Any], measure: Measure, titles: Mapping[str, str]
         height=height,
         role="img",
     )
-    return drawing + "\n"
+    return ElementTree.tostring(drawing, "unicode", short_empty_elements=False) + "\n"
+
+
+def tag(name: str, *content: str | Element, **attributes: str | float) -> Element:
+    """An element with a text or other elements in it; `class_` is written class, `text_anchor` text-anchor."""
+    shown = {key: f"{value:.4g}" if isinstance(value, float) else str(value) for key, value in attributes.items()}
+    element = Element(name, {key.rstrip("_").replace("_", "-"): value for key, value in shown.items()})
+    for piece in content:
+        if isinstance(piece, str):
+            element.text = piece
+        else:
+            element.append(piece)
+    return element
 
 
 def _limits(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
@@ -151,7 +164,9 @@ def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
     return [index * step for index in range(first, max(last, first + 1) + 1)]
 
 
-def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, high: float, title: str) -> Html:
+def _draw_panel(
+    rows: Sequence[Row], metric: str, measure: Measure, low: float, high: float, title: str
+) -> list[Element]:
     def x(leaves: float, shift: float = 0.0) -> float:
         step = (_WIDTH - _LEFT - _RIGHT - 16) / (len(_COUNTS) - 1)
         return round(_LEFT + 8 + log2(leaves) * step + shift, 1)
@@ -160,7 +175,7 @@ def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, 
         share = (min(max(value, low), high) - low) / (high - low)
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
-    parts: list[Html] = [tag("text", title, class_="panel", x=12, y=_TOP - 9)]
+    parts: list[Element] = [tag("text", title, class_="panel", x=12, y=_TOP - 9)]
     for value in (tick for tick in nice_ticks(low, high) if low <= tick <= high):
         kind = "base" if value == 0 else "grid"
         parts.append(tag("line", class_=kind, x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(value), y2=y(value)))
@@ -190,14 +205,14 @@ def _draw_panel(rows: Sequence[Row], metric: str, measure: Measure, low: float, 
         for place, (value, from_, to) in places[1:]:
             parts.append(tag("line", class_=f"bar {in_flight}", x1=place, x2=place, y1=y(from_), y2=y(to)))
             parts.append(tag("circle", class_=f"dot {kind}", cx=place, cy=y(value), r=2.6))
-    return join(parts)
+    return parts
 
 
-def _legend() -> Html:
-    parts: list[Html] = []
+def _legend() -> list[Element]:
+    parts: list[Element] = []
     for number, (in_flight, on_collision) in enumerate(RULES):
         left, y, kind = 16 + number * 124, 64, f"{in_flight} {on_collision}"
         parts.append(tag("line", class_=f"line {kind}", x1=left, x2=left + 24, y1=y - 4, y2=y - 4))
         parts.append(tag("circle", class_=f"dot {kind}", cx=left + 12, cy=y - 4, r=2.6))
         parts.append(tag("text", f"{in_flight}, {on_collision}", x=left + 30, y=y))
-    return join(parts)
+    return parts

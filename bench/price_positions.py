@@ -23,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from machine import num_cores
+from solver_data import careful_choices
 
 from windrow import TERMINAL, Search, SearchConfig, make_game
 from windrow.engines import Vectorized
 from windrow.evaluators import UniformEvaluator
 from windrow.play.solved import MARKS
 from windrow.play.solver import Connect4Solver
+from windrow.play.solver_book import mirror_key
 
 FILE = Path(__file__).with_name("price_positions.txt")
 PHASES = {(8, 11): 800, (12, 15): 1200, (16, 21): 1000}
@@ -95,7 +97,7 @@ def write_positions(path: Path, num_processes: int) -> None:
                 tasks = [(first, last, number + offset) for offset in range(num_processes)]
                 number += num_processes
                 for line in (line for found in pool.map(find_hard, tasks, chunksize=1) for line in found):
-                    key = _mirror_key(game, line.split()[0])
+                    key = mirror_key(game.state_from_moves(line.split()[0]))
                     if key not in seen and len(lines) < goal:
                         seen.add(key)
                         lines.append(line)
@@ -132,32 +134,12 @@ def _candidates(game: Any, draw: random.Random, first: int, last: int) -> Iterat
         while len(moves) < num_stones and (player := game.to_play(state)) != TERMINAL:
             choices = game.legal_actions(state)
             if draw.random() < strengths[player]:
-                choices = _careful_choices(game, state)
+                choices = careful_choices(game, state)
             action = draw.choice(choices)
             state, moves = game.apply(state, action), moves + game.action_name(action)
         if game.to_play(state) != TERMINAL:
             yield state, moves
             count += 1
-
-
-def _careful_choices(game: Any, state: Any) -> list[int]:
-    """Moves that end the game; if there are none, those after which the opponent cannot end it; else all."""
-    after = {action: game.apply(state, action) for action in game.legal_actions(state)}
-    ends = [action for action, next_state in after.items() if game.to_play(next_state) == TERMINAL]
-    safe = [action for action, next_state in after.items() if not _can_end(game, next_state)]
-    return ends or safe or list(after)
-
-
-def _can_end(game: Any, state: Any) -> bool:
-    if game.to_play(state) == TERMINAL:
-        return False
-    return any(game.to_play(game.apply(state, action)) == TERMINAL for action in game.legal_actions(state))
-
-
-def _mirror_key(game: Any, moves: str) -> bytes:
-    """The same for a position and its mirror image."""
-    mirrored = moves.translate(str.maketrans("1234567", "7654321"))
-    return min(game.state_from_moves(line).data for line in (moves, mirrored))
 
 
 def main() -> int:

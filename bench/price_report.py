@@ -20,6 +20,7 @@ from machine import ROOT, together
 from price_cases import LEAVES, RULES, SIMULATIONS
 from price_plot import STRENGTH, WORTH, draw
 from price_rows import RESULTS
+from results_page import table
 
 PAGE = ROOT / "docs" / "price-of-batching.md"
 PICTURES = {"price-of-batching.svg": STRENGTH, "price-of-batching-worth.svg": WORTH}
@@ -67,7 +68,7 @@ def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     ]
     shown = [row for row in rows if set(row[1:]) != {"not installed"}]
     commands = dict.fromkeys(f"    {source['command']}" for game in TITLES for source in sources.get(game, ()))
-    return "\n\n".join([make_table(("", *titles), shown), *commands])
+    return "\n\n".join([table(("", *titles), shown), *commands])
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:
@@ -83,7 +84,7 @@ def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:
             row = find(rows, budget, rule, count)
             cells += ["", ""] if row is None else [show_strength(row), show_worth(row)]
         lines.append(cells)
-    return make_table(header, lines)
+    return table(header, lines)
 
 
 def rules_table(rows: Sequence[Row]) -> str:
@@ -96,7 +97,7 @@ def rules_table(rows: Sequence[Row]) -> str:
             if any(found):
                 cells = ["" if row is None else show_worth(row, is_short=True) for row in found]
                 lines.append([f"{budget:,}", *(f"`{word}`" for word in rule), *cells])
-    return make_table(header, lines)
+    return table(header, lines)
 
 
 def gain_table(rows: Sequence[Row], games: Sequence[str]) -> str:
@@ -109,7 +110,7 @@ def gain_table(rows: Sequence[Row], games: Sequence[str]) -> str:
             gains = [_best_gain([find(own, budget, rule, count) for count in LEAVES]) for rule in RULES]
             if any(gains):
                 lines.append([TITLES[game], f"{budget:,}", *gains])
-    return make_table(header, lines)
+    return table(header, lines)
 
 
 def _best_gain(rows: Iterable[Row | None]) -> str:
@@ -136,8 +137,8 @@ def one_leaf_table(rows: Sequence[Row]) -> str:
     """What one leaf at a time reaches with other budgets."""
     if rows and rows[0]["metric"] == "solver":
         lines = [(f"{row['simulations']:,}", percent(row["score"], row["standard_error"])) for row in rows]
-        return make_table(("simulations", "keeps the result"), lines)
-    return make_table(
+        return table(("simulations", "keeps the result"), lines)
+    return table(
         ("simulations", "against", "score", "Elo"),
         [
             (
@@ -183,12 +184,6 @@ def show_worth(row: Row, *, is_short: bool = False) -> str:
 def percent(share: float, error: float) -> str:
     """A share with its standard error."""
     return f"{100 * share:.1f} ± {100 * error:.1f} %"
-
-
-def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.play.elo import PairCounts, score_to_elo
+from windrow.tune.price import fall
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -47,13 +48,7 @@ def paired_difference(case: BoolArray | FloatArray, base: BoolArray | FloatArray
 
 def never_falling(values: Sequence[float]) -> list[float]:
     """The nearest sequence that does not fall, in the sense of least squares: neighbours that do are averaged."""
-    blocks: list[tuple[float, int]] = []
-    for value in values:
-        blocks.append((value, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (later, m), (earlier, n) = blocks.pop(), blocks.pop()
-            blocks.append(((earlier * n + later * m) / (n + m), n + m))
-    return [value for value, count in blocks for _ in range(count)]
+    return [-value for value in fall([-value for value in values], [1.0] * len(values))]
 
 
 def equal_simulations(score: float, curve: Mapping[int, float]) -> tuple[float, bool]:

@@ -72,7 +72,7 @@ def _play_game(solver: Connect4Solver, draw: random.Random) -> Iterator[tuple[St
         yield state, moves
         choices = game.legal_actions(state)
         if draw.random() < strengths[player]:
-            choices = _solved_choices(solver, state) if len(moves) >= PHASES[1][0] else _careful_choices(game, state)
+            choices = _solved_choices(solver, state) if len(moves) >= PHASES[1][0] else careful_choices(game, state)
         action = draw.choice(choices)
         state, moves = game.apply(state, action), moves + game.action_name(action)
 
@@ -82,7 +82,7 @@ def _solved_choices(solver: Connect4Solver, state: State) -> list[int]:
     return [action for action, result in results.items() if result == max(results.values())]
 
 
-def _careful_choices(game: CoreGame, state: State) -> list[int]:
+def careful_choices(game: CoreGame, state: State) -> list[int]:
     """Moves that win; if there are none, those after which the opponent cannot win; if there are none, all."""
     legal = game.legal_actions(state)
     safe = [action for action in legal if not _wins(game, game.apply(state, action))]

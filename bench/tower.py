@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from report import Figure, command_line, number, print_table, run_command_line
 
+from tensor import seconds
 from windrow import SearchConfig
 from windrow.cli.compiler import quiet_compiler
 from windrow.nets import ResNet, fold
@@ -50,17 +50,6 @@ def capture(network: Any, observations: torch.Tensor) -> tuple[torch.cuda.CUDAGr
     return graph, answer
 
 
-def microseconds(call: Callable[[], Any], repeats: int) -> float:
-    """Of one call on the device, `repeats` of them in a row."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(repeats):
-        call()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / repeats * 1e3
-
-
 def network_figures(name: str, channels: int, batches: list[int], arguments: argparse.Namespace) -> list[Figure]:
     """The network alone, both ways."""
     game = make_game(name)
@@ -81,7 +70,7 @@ def network_figures(name: str, channels: int, batches: list[int], arguments: arg
         for _ in range(arguments.rounds):
             for way, (graph, _) in graphs.items():
                 graph.replay()
-                times[way].append(microseconds(graph.replay, _REPLAYS))
+                times[way].append(1e6 * seconds(graph.replay, _REPLAYS))
         graph, answer = graphs["one kernel"]
         graph.replay()
         first = [part.clone() for part in answer]
@@ -120,8 +109,8 @@ def search_figures(sizes: list[tuple[int, int]], rounds: int) -> list[Figure]:
         assert bool((search.run(states).visits.sum(1) == simulations).all())
         rates = []
         for _ in range(rounds):
-            time = microseconds(lambda search=search, states=states: search.run(states), _IN_A_ROW)
-            rates.append(num_trees * simulations / time * 1e6)
+            time = seconds(lambda search=search, states=states: search.run(states), _IN_A_ROW)
+            rates.append(num_trees * simulations / time)
         name = f"search with one kernel, {num_trees} games x {simulations}"
         figures.append(Figure.of(name, rates, unit="simulations/s"))
         rows.append((f"{num_trees} x {simulations}", number(statistics.median(rates))))

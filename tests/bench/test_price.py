@@ -288,14 +288,9 @@ def test_the_page_says_what_was_measured() -> None:
         assert (PAGE.parent / name).read_text(encoding="utf-8") == draw(results, measure, TITLES), name
 
 
-def test_markup_and_scales() -> None:
-    from markup import Html, tag
+def test_scales() -> None:
     from price_plot import nice_ticks
 
-    assert tag("p", "a<b", tag("i", "&"), None, ["x", Html("<hr>")]) == "<p>a&lt;b<i>&amp;</i>x<hr></p>"
-    assert tag("td", class_='a"b', aria_label="c", open=True, hidden=False, id=None) == (
-        '<td class="a&quot;b" aria-label="c" open></td>'
-    )
     assert nice_ticks(0, 1) == [0, 0.25, 0.5, 0.75, 1]
     assert nice_ticks(0, 97) == [0, 25, 50, 75, 100]
     for low, high in ((0.7221, 0.7534), (-3, 8), (1e-9, 2e-9), (123456, 654321)):
