@@ -13,13 +13,13 @@ import os
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time, sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
-from machine import MIN_QUIET, QUIET_CORES, Patience, busy_s, num_cores, on_cores
+from machine import Samples, num_cores, on_cores, take_quiet
 from openings import openings
 from report import Figure, number, print_table, run_alone
 
@@ -32,7 +32,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples" / "games"
 TARGET_PYTHON = 1.7  # of the vectorized engine on one core
 TARGET_BUILTIN = 0.9  # of the vectorized engine
 MAX_WAIT_S = 60.0
-HEADER = ("case", "best/s", "median/s", "ratio", "rows/call", "idle", "us/row", "others")
+HEADER = ("case", "best/s", "median/s", "ratio", "rows/call", "idle", "us/row")
 
 
 class CheapNetwork(Synchronous):
@@ -51,80 +51,43 @@ class CheapNetwork(Synchronous):
         return hidden @ self._policy, np.tanh(hidden @ self._value)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Case:
-    """One way to search.
-
-    rates: simulations per second of every turn.
-    others: cores that other processes had meanwhile.
-    """
+    """One way to search."""
 
     name: str
     search: Search
     num_cores: int
-    rates: list[float] = field(default_factory=list)
-    others: list[float] = field(default_factory=list)
 
-    def run(self, states: list[Any]) -> None:
-        """Search once, and note how fast."""
+    def rate(self, states: list[Any]) -> float:
+        """Simulations per second of one search of these positions."""
         with on_cores(self.num_cores):
-            busy, own, start = busy_s(), self._own_s(), perf_counter()
+            start = perf_counter()
             self.search.run(states)
             seconds = perf_counter() - start
         stats = self.search.stats
         assert stats is not None and stats.stopped_by == "budget", stats
-        self.rates.append(stats.simulations / seconds)
-        self.others.append(max(0.0, (busy_s() - busy - (self._own_s() - own)) / seconds))
+        return stats.simulations / seconds
 
-    def _own_s(self) -> float:
-        """Seconds that this process and the workers have worked."""
-        stats = self.search.stats
-        ticks = 0
-        for worker in stats.workers if stats is not None else ():
-            try:
-                fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            ticks += int(fields[11]) + int(fields[12])
-        return process_time() + ticks / os.sysconf("SC_CLK_TCK")
-
-    def row(self, ratio: float) -> tuple[str, ...]:
+    def row(self, rates: list[float], ratio: float) -> tuple[str, ...]:
         """For the table."""
         stats = self.search.stats
         assert stats is not None
         transport_s = sum(worker.transport_s for worker in stats.workers)
         return (
             self.name,
-            number(max(self.rates)),
-            number(statistics.median(self.rates)),
+            number(max(rates)),
+            number(statistics.median(rates)),
             f"{ratio:.2f}",
             f"{stats.nn_positions / stats.nn_batches:.0f}",
             f"{stats.server_idle_s / stats.total_s:.0%}" if stats.workers else "",
             f"{1e6 * transport_s / stats.nn_positions:.2f}" if stats.workers else "",
-            f"{statistics.median(self.others):.2f}",
         )
 
 
-def ratios(case: Case, base: Case) -> tuple[list[float], bool]:
-    """How fast a case is against another, turn by turn: in quiet turns if enough are, and whether they are."""
-    turns = list(zip(case.rates, base.rates, case.others, base.others, strict=True))
-    quiet = [turn for turn in turns if max(turn[2:]) <= QUIET_CORES]
-    kept = quiet if len(quiet) >= MIN_QUIET else turns
-    return [turn[0] / turn[1] for turn in kept], kept is quiet
-
-
-def wait_for_quiet(deadline: float) -> None:
-    """Wait until other processes let the machine be, but not for ever."""
-    while Patience.share > 0 and perf_counter() < deadline:
-        busy, start = busy_s(), perf_counter()
-        sleep(0.2)
-        if (busy_s() - busy) / (perf_counter() - start) <= QUIET_CORES:
-            return
-
-
-def compare(title: str, game: Any, num_trees: int, num_simulations: int, num_turns: int) -> dict[str, Case]:
-    """Measure one game in all ways, and print them."""
-    game = windrow.games.as_core_game(game) if not hasattr(game, "native") else game
+def compare(title: str, game: Any, num_trees: int, num_simulations: int, num_turns: int) -> Samples[dict[str, float]]:
+    """Measure one game in all ways, turn by turn, and print them; simulations per second by way."""
+    game = windrow.games.as_core_game(game)
     network, states = CheapNetwork(game), openings(game, num_trees)
 
     def make(**settings: Any) -> Search:
@@ -138,20 +101,24 @@ def compare(title: str, game: Any, num_trees: int, num_simulations: int, num_tur
         Case("two workers", make(engine="multiprocess", num_workers=2), cores),
         Case("two workers, pipeline=1", make(engine="multiprocess", num_workers=2, pipeline=1), cores),
     ]
-    for case in cases:  # workers start, memory is touched
-        case.run(states)
-        case.rates.clear()
-        case.others.clear()
-    deadline = perf_counter() + MAX_WAIT_S
-    for _ in range(num_turns):
-        wait_for_quiet(deadline)
-        for case in cases:
-            case.run(states)
-    rows = [case.row(statistics.median(ratios(case, cases[0])[0])) for case in cases]
-    print_table(f"{title}, {num_trees} trees, {num_simulations} simulations", HEADER, rows)
+
+    def take() -> dict[str, float]:
+        return {case.name: case.rate(states) for case in cases}
+
+    take()  # workers start, memory is touched
+    turns = take_quiet(take, wanted=num_turns, max_samples=num_turns, max_s=MAX_WAIT_S)
+    by_case = {case.name: [rates[case.name] for rates in turns.values] for case in cases}
+    rows = [case.row(by_case[case.name], statistics.median(ratios(turns, case.name, cases[0].name))) for case in cases]
+    more = f"{len(turns.values)} of {turns.num_taken} turns, others' cores {turns.noise}"
+    print_table(f"{title}, {num_trees} trees, {num_simulations} simulations; {more}", HEADER, rows)
     for case in cases:
         case.search.close()
-    return {case.name: case for case in cases}
+    return turns
+
+
+def ratios(turns: Samples[dict[str, float]], case: str, base: str) -> list[float]:
+    """How fast a case is against another, turn by turn."""
+    return [rates[case] / rates[base] for rates in turns.values]
 
 
 ALONE = f"""
@@ -211,32 +178,26 @@ def measure(is_smoke: bool) -> list[Figure]:
     figures: list[Figure] = []
     if num_cores() >= 2:
         cores = sorted(os.sched_getaffinity(0))[-2:]
-        wait_for_quiet(perf_counter() + MAX_WAIT_S / 2)
         seconds = 0.3 if is_smoke else 2.0
-        single = max(alone([core], seconds) for core in cores)
-        both = max(alone(cores, seconds) for _ in range(1 if is_smoke else 3))
+
+        def best(chosen: list[int], count: int) -> float:
+            return max(take_quiet(lambda: alone(chosen, seconds), wanted=count, max_samples=count, max_s=15.0).values)
+
+        single = max(best([core], 1) for core in cores)
+        both = best(cores, 1 if is_smoke else 3)
         figures.append(Figure(name="two processes alone, plain Python", value=both / single, unit="x one"))
         print(f"\ntwo alone: {number(single)} simulations/s for one process, {number(both)} for two")
     python = compare("Connect-4 in plain Python", connect4_python.Connect4(), 512, 100, num_turns)
     builtin = compare("Connect-4 built in", windrow.make_game("connect4"), 2048, 100, num_turns)
     small = compare("Connect-4 built in", windrow.make_game("connect4"), 256, 100, num_turns)
-    for name, cases, base, target in (
+    for name, turns, base, target in (
         ("plain Python game, 2 workers against one core", python, "vectorized, one core", TARGET_PYTHON),
         ("built-in game, 2 workers against vectorized", builtin, "vectorized, two cores", TARGET_BUILTIN),
         ("the same with 256 trees", small, "vectorized, two cores", None),
     ):
-        found, is_quiet = ratios(cases["two workers"], cases[base])
-        best = max(cases["two workers"].rates) / max(cases[base].rates)
-        figures.append(
-            Figure.of(
-                name,
-                found,
-                unit="x",
-                at_least=target,
-                note=f"median of {'quiet' if is_quiet else 'noisy'} turns; best against best {best:.2f}",
-                is_unclear=target is not None and not is_quiet and min(found) < target <= max(found),
-            )
-        )
+        found = ratios(turns, "two workers", base)
+        is_unclear = target is not None and turns.leaves_open(found, target)
+        figures.append(Figure.of(name, found, unit="x", at_least=target, note="median of turns", is_unclear=is_unclear))
     return figures
 
 
