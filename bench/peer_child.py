@@ -60,6 +60,17 @@ def read_arguments() -> tuple[Task, str | None]:
     return Task(**task, weights=weights), arguments.way
 
 
+def measure_rate(search: Callable[[], int]) -> dict[str, float]:
+    """Simulations per second of searches that are repeated until the round is long enough.
+
+    search: does the task once, and returns its simulations.
+    """
+    count, start = 0, perf_counter()
+    while (elapsed := perf_counter() - start) < MIN_ROUND_S or count == 0:
+        count += search()
+    return {"rate": count / elapsed}
+
+
 def serve_answers(
     logits: Any, values: Any, measure_round: Callable[[], dict[str, Any]], *, packages: list[str], **facts: Any
 ) -> None:

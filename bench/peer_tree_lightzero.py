@@ -7,11 +7,11 @@ and observations. The compiled module is loaded by itself: the package around it
 from __future__ import annotations
 
 import importlib.util
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from peer_child import MIN_ROUND_S, Task, read_arguments, serve
+from peer_child import Task, measure_rate, read_arguments, serve
 
 NUM_ACTIONS = 7
 PB_C_BASE, PB_C_INIT, DISCOUNT, VALUE_DELTA = 19652, 1.25, 1.0, 0.01
@@ -46,22 +46,20 @@ def search(tree: Any, num_trees: int, num_simulations: int) -> list[list[int]]:
     return roots.get_distributions()
 
 
-def rate(tree: Any, task: Task) -> dict[str, float]:
-    """Simulations per second, of searches until the round is long enough."""
-    count, start = 0, perf_counter()
-    while (elapsed := perf_counter() - start) < MIN_ROUND_S or count == 0:
-        visits = search(tree, len(task.games), task.num_simulations)
-        count += len(task.games) * task.num_simulations
+def search_all(tree: Any, task: Task) -> int:
+    """Search all positions; the simulations that were done."""
+    visits = search(tree, len(task.games), task.num_simulations)
     assert all(sum(row) == task.num_simulations for row in visits)
-    return {"rate": count / elapsed}
+    return len(task.games) * task.num_simulations
 
 
 def main() -> None:
     """Get ready and serve."""
     task, _ = read_arguments()
     tree = load_tree()
-    rate(tree, task)
-    serve(lambda: rate(tree, task), packages=["LightZero", "numpy"])
+    once = partial(search_all, tree, task)
+    measure_rate(once)
+    serve(partial(measure_rate, once), packages=["LightZero", "numpy"])
 
 
 if __name__ == "__main__":

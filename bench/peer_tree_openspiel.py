@@ -8,13 +8,13 @@ Both choose by PUCT and do not solve.
 
 from __future__ import annotations
 
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import mcts
-from peer_child import MIN_ROUND_S, Task, read_arguments, serve
+from peer_child import Task, measure_rate, read_arguments, serve
 
 EXPLORATION = 2.0
 MAX_MEMORY_MB = 1000
@@ -63,15 +63,12 @@ def play_openings(game: Any, openings: list[list[int]]) -> list[Any]:
     return positions
 
 
-def rate(bot: Any, positions: list[Any], task: Task) -> dict[str, float]:
-    """Simulations per second, of searches of all positions until the round is long enough."""
-    count, start = 0, perf_counter()
-    while (elapsed := perf_counter() - start) < MIN_ROUND_S or count == 0:
-        for state in positions:
-            root = bot.mcts_search(state)
-            assert root.explore_count == task.num_simulations, root.explore_count
-            count += task.num_simulations
-    return {"rate": count / elapsed}
+def search_all(bot: Any, positions: list[Any], task: Task) -> int:
+    """Search all positions; the simulations that were done."""
+    for state in positions:
+        root = bot.mcts_search(state)
+        assert root.explore_count == task.num_simulations, root.explore_count
+    return len(positions) * task.num_simulations
 
 
 def main() -> None:
@@ -80,8 +77,9 @@ def main() -> None:
     game = pyspiel.load_game("connect_four")
     positions = play_openings(game, task.games)
     bot = make_bot(game, way, task.num_simulations)
-    rate(bot, positions, task)
-    serve(lambda: rate(bot, positions, task), packages=["open_spiel", "numpy"])
+    once = partial(search_all, bot, positions, task)
+    measure_rate(once)
+    serve(partial(measure_rate, once), packages=["open_spiel", "numpy"])
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ Positions are the same in all of them.
 
 from __future__ import annotations
 
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 from null_evaluator import NullEvaluator
-from peer_child import MIN_ROUND_S, Task, read_arguments, serve
+from peer_child import Task, measure_rate, read_arguments, serve
 
 import windrow
 from windrow.distribution import NAME
@@ -30,16 +30,15 @@ WAYS: dict[str | None, tuple[str, Any]] = {
 """Engine and evaluator."""
 
 
-def rate(search: windrow.Search, inputs: list[list[Any]], task: Task) -> dict[str, float]:
-    """Simulations per second, of searches of all positions until the round is long enough."""
-    count, start = 0, perf_counter()
-    while (elapsed := perf_counter() - start) < MIN_ROUND_S or count == 0:
-        for states in inputs:
-            search.run(states)
-            assert search.stats is not None
-            count += search.stats.simulations
-    assert count % (len(task.games) * task.num_simulations) == 0
-    return {"rate": count / elapsed}
+def search_all(search: windrow.Search, inputs: list[list[Any]], task: Task) -> int:
+    """Search all positions; the simulations that were done."""
+    count = 0
+    for states in inputs:
+        search.run(states)
+        assert search.stats is not None
+        count += search.stats.simulations
+    assert count == len(task.games) * task.num_simulations
+    return count
 
 
 def main() -> None:
@@ -52,8 +51,9 @@ def main() -> None:
     config = windrow.SearchConfig(engine=options, num_simulations=task.num_simulations)
     inputs = [positions] if engine == "vectorized" else [[state] for state in positions]
     with windrow.Search(game, evaluator(), config) as search:
-        rate(search, inputs, task)
-        serve(lambda: rate(search, inputs, task), packages=[NAME, "numpy"])
+        once = partial(search_all, search, inputs, task)
+        measure_rate(once)
+        serve(partial(measure_rate, once), packages=[NAME, "numpy"])
 
 
 if __name__ == "__main__":
