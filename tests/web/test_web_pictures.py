@@ -18,7 +18,8 @@ def test_connect4_places_are_where_the_stone_falls() -> None:
     game = make_game("connect4")
     before, after = game.state_from_moves("44"), game.state_from_moves("443")
     picture = draw(game, after, before)
-    assert picture["cells"] == [".......", ".......", ".......", ".......", "...o...", "..xx..."]
+    rows = ["".join(row) for row in picture["cells"]]
+    assert rows == [".......", ".......", ".......", ".......", "...o...", "..xx..."]
     assert picture["fresh"] == [[2, 5]]
     assert picture["places"]["3"] == [3, 3] and picture["places"]["0"] == [0, 5]
 
@@ -37,7 +38,7 @@ def test_cells_have_the_names_of_their_rows_and_columns(name: str, moves: str, c
 
 def test_tictactoe_has_its_first_row_at_the_bottom() -> None:
     game = make_game("tictactoe")
-    assert draw(game, game.state_from_moves("a1"))["cells"] == ["...", "...", "x.."]
+    assert draw(game, game.state_from_moves("a1"))["cells"] == [[*"..."], [*"..."], [*"x.."]]
 
 
 def test_backgammon_points_are_numbered_for_the_mover() -> None:

@@ -1,4 +1,4 @@
-"""Boards of games that have none of their own here: a grid is found in what the game renders, or in what it observes.
+"""Boards of games on a grid, which is found in what the game renders, or in what it observes.
 
     . . x        a b c          1 x . .          [[0 1 0]
     . o .      1 x . .           2 . o .          [0 2 0]]
@@ -60,6 +60,8 @@ def draw_grid(game: CoreGame, state: State, text: str, before: State | None) -> 
     fresh: list[list[int]] = []
     if old is not None and _size(old) == _size(grid):
         fresh = [at for at in _changes(old.cells, grid.cells) if grid.cells[at[1]][at[0]] not in _EMPTY]
+        # Where a stone turns others, it is the one that was put down.
+        fresh = [[x, y] for x, y in fresh if old.cells[y][x] in _EMPTY] or fresh
     places = _find_places(game, state, grid)
     return {
         "kind": "grid",

@@ -21,7 +21,6 @@ _GRIDS = {"connect4": "holes", "gomoku": "crossings", "othello": "discs", "ticta
 """Games on a board of places marked . x o, and how it looks."""
 _CHECKERS = re.compile(r"(\d+)([xo])|\.")
 _BAR = re.compile(r"bar x (\d+) o (\d+), off x (\d+) o (\d+)")
-_CELL = re.compile(r"([a-z]+)(\d+)")
 _MAX_DRAWING = 1 << 19
 """Maximum length of a drawing, in characters."""
 
@@ -37,13 +36,15 @@ def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
     if (drawing := _draw_own(game, state)) is not None:
         return {"kind": "drawing", "svg": drawing}
     text = game.render(state)
-    if game.name in _GRIDS:
-        return _draw_grid(game, state, text, before)
     if game.name == "backgammon" and (picture := _draw_backgammon(text)) is not None:
         return picture
     if game.name == "azul":
         return _draw_azul(state, text)
-    return draw_grid(game, state, text, before) or {"kind": "text"}
+    grid = draw_grid(game, state, text, before)
+    if grid is None:
+        return {"kind": "text"}
+    # The page says itself whose turn it is in these games.
+    return {**grid, "style": _GRIDS[game.name], "note": ""} if game.name in _GRIDS else grid
 
 
 def _draw_own(game: CoreGame, state: State) -> str | None:
@@ -66,61 +67,6 @@ def _draw_own(game: CoreGame, state: State) -> str | None:
             f"with <svg, not {drawing!r:.60}"
         )
     return drawing
-
-
-# --- Boards of places --------------------------------------------------------------------------------------------
-
-
-def _draw_grid(game: CoreGame, state: State, text: str, before: State | None) -> Picture:
-    """Rows from the top, one of . x o for each place."""
-    cells, rows, columns = _read_grid(text)
-    places: dict[str, list[int]] = {}
-    for action in game.legal_actions(state):
-        place = _place_of(game.action_name(action), cells, rows, columns)
-        if place is not None:
-            places[str(action)] = place
-    fresh: list[list[int]] = []
-    if before is not None:
-        old = _read_grid(game.render(before))[0]
-        pairs = [(x, y) for y, row in enumerate(cells) for x in range(len(row))]
-        fresh = [[x, y] for x, y in pairs if cells[y][x] != "." and old[y][x] == "."]
-    return {
-        "kind": "grid",
-        "style": _GRIDS[game.name],
-        "cells": cells,
-        "rows": rows,
-        "columns": columns,
-        "places": places,
-        "fresh": fresh,
-    }
-
-
-def _read_grid(text: str) -> tuple[list[str], list[str], list[str]]:
-    """The places, and the names of rows and columns; rows have none in Connect-4."""
-    cells: list[str] = []
-    rows: list[str] = []
-    columns: list[str] = []
-    for line in text.splitlines()[:-1]:
-        words = line.split()
-        marks = words[1:] if words and words[0].isdigit() else words
-        if marks and all(mark in (".", "x", "o") for mark in marks):
-            cells.append("".join(marks))
-            rows.append(words[0] if len(marks) < len(words) else "")
-        else:
-            columns = words
-    return cells, rows, columns
-
-
-def _place_of(name: str, cells: list[str], rows: list[str], columns: list[str]) -> list[int] | None:
-    """Column and row of the cell that a move fills."""
-    if name in columns:  # a stone falls to the lowest free place of its column
-        x = columns.index(name)
-        free = [y for y, row in enumerate(cells) if row[x] == "."]
-        return [x, free[-1]] if free else None
-    match = _CELL.fullmatch(name)
-    if match is None or match[1] not in columns or match[2] not in rows:
-        return None
-    return [columns.index(match[1]), rows.index(match[2])]
 
 
 # --- Backgammon --------------------------------------------------------------------------------------------------
