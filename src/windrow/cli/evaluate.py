@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
 from windrow.games.registry import make_game
-from windrow.play.match import MatchProgress, MatchResult, play_match
+from windrow.play.match import MatchProgress, play_match
 from windrow.play.players import Player, make_player
 from windrow.play.solved import SolvedScore, score_player, solved_positions
 from windrow.play.specs import parse_game, parse_spec
@@ -95,9 +96,15 @@ def evaluate(
                     f"{player.name}: share of moves that keep the theoretical result\n{solved.table()}\n", markup=False
                 )
         if has_match:
-            result = match_against(
-                rules, player, opponent, games=games, seed=seed, network=network, num_threads=threads
-            )
+            other = make_player(rules, opponent, seed=2 * seed + 1, network=network, num_threads=threads)
+            with closing(other), progress_bar(f"against {opponent}", games) as bar:
+
+                def on_progress(progress: MatchProgress) -> None:
+                    bar.update(progress.num_finished, note=f"score {progress.result.score:.1%}")
+
+                result = play_match(
+                    rules, player, other, num_games=games, seed=seed, stop_when_sure=False, on_progress=on_progress
+                )
             document["match"] = result.to_dict()
             if not as_json:
                 console = stdout()
@@ -129,31 +136,6 @@ def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
     positions = solved_positions(game)
     with progress_bar("solved positions", len(positions)) as bar:
         return score_player(player, positions, progress=bar.update)
-
-
-def match_against(
-    game: CoreGame,
-    player: Player,
-    opponent: str,
-    *,
-    games: int,
-    seed: int,
-    network: list[str] | None = None,
-    num_threads: int | None = None,
-) -> MatchResult:
-    """Play a match with a fixed number of games."""
-    other = make_player(game, opponent, seed=2 * seed + 1, network=network, num_threads=num_threads)
-    try:
-        with progress_bar(f"against {opponent}", games) as bar:
-
-            def on_progress(progress: MatchProgress) -> None:
-                bar.update(progress.num_finished, note=f"score {progress.result.score:.1%}")
-
-            return play_match(
-                game, player, other, num_games=games, seed=seed, stop_when_sure=False, on_progress=on_progress
-            )
-    finally:
-        other.close()
 
 
 def _with_settings(spec: str, settings: dict[str, Any]) -> str:

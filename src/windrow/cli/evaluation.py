@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,16 @@ def make_evaluator(
         batch: rows in a typical call.
         has_new_network: whether a built-in network with random weights, of which only the speed means something, is
             welcome: `resnet:64x5`, `mlp:width=64`.
-        engine: what will call it; one with its trees on a device takes a module, not a backend.
+        engine: what will call it. With trees on a device it takes a module, not a backend; one that asks inference
+            actors takes a function, which makes the evaluator in each of them.
         network: what `--network` names: the classes of checkpoints' networks.
         num_threads: threads of a network on the CPU; None: all cores.
     """
+    where = find_engine(engine).capabilities.evaluator
+    if where == "actors":
+        options = {"seed": seed, "backend": backend, "batch": batch, "has_new_network": has_new_network}
+        make = partial(_make_remotely, game, text, {**options, "network": network})
+        return NamedEvaluator(make, text, is_network=True)
     spec = parse_spec(text)
     if spec.name == "uniform" and not spec.words and not spec.settings:
         return NamedEvaluator(UniformEvaluator(), "uniform", is_network=False)
@@ -74,7 +81,7 @@ def make_evaluator(
     found = open_network(game, text, network=network)
     if not _is_module(found) and not isinstance(found, Path):
         return NamedEvaluator(found, text, is_network=True)
-    if find_engine(engine).capabilities.evaluator == "device":
+    if where == "device":
         from windrow.evaluators.torch import TorchEvaluator
 
         module = TorchEvaluator(_require_module(found, f"the {engine} engine"))
@@ -144,29 +151,9 @@ def _require_module(found: Any, who: str) -> Any:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorMaker:
-    """A `make_evaluator` call that is sent to an inference actor, because a loaded network cannot be sent."""
-
-    game: CoreGame
-    text: str
-    seed: int
-    backend: str
-    batch: int
-    has_new_network: bool
-    network: tuple[str, ...] = ()
-
-    def __call__(self) -> Any:
-        """Make the evaluator."""
-        return make_evaluator(
-            self.game,
-            self.text,
-            seed=self.seed,
-            backend=self.backend,
-            batch=self.batch,
-            has_new_network=self.has_new_network,
-            network=self.network,
-        ).evaluator
+def _make_remotely(game: CoreGame, text: str, options: Mapping[str, Any]) -> Any:
+    """A call of `make_evaluator` that is sent to an inference actor, because a loaded network cannot be sent."""
+    return make_evaluator(game, text, **options).evaluator
 
 
 def network_label(net: str) -> str:

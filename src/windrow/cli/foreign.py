@@ -10,61 +10,32 @@ from difflib import get_close_matches
 
 from windrow.engines import option_names
 
-FOREIGN: dict[str, str] = {
-    # how much
-    "--mcts-sims": "--sims",
-    "--num-sims": "--sims",
-    "--num-simulations": "--sims",
-    "--simulations": "--sims",
-    "--n-playout": "--sims",
-    "--num-playouts": "--sims",
-    "--playouts": "--sims",
-    "--visits": "--sims",
-    "--nodes": "--sims",
-    "--num-mcts-sims": "--sims",
-    "--movetime": "--time",
-    "--time-limit": "--time",
-    # batches
-    "--eval-batch": "--max-batch",
-    "--eval-batch-size": "--max-batch",
-    "--nn-batch-size": "--max-batch",
-    "--inference-batch-size": "--max-batch",
-    "--minibatch-size": "--leaves",
-    "--mcts-batch-size": "--leaves",
-    "--leaf-parallelism": "--leaves",
-    "--num-search-threads": "--threads",
-    "--num-threads": "--threads",
-    # where to look
-    "--mcts-virtual-loss": "--set virtual_loss=",
-    "--virtual-loss": "--set virtual_loss=",
-    "--cpuct": "--c-puct",
-    "--mcts-c-puct": "--c-puct",
-    "--fpu-value": "--set first_play=",
-    "--fpu-reduction": "--set first_play_reduction=",
-    "--dirichlet-alpha": "--set dirichlet_alpha=",
-    "--dirichlet-eps": "--set dirichlet_fraction=",
-    "--noise-epsilon": "--set dirichlet_fraction=",
-    # training and self-play
-    "--num-iters": "--iterations",
-    "--num-iterations": "--iterations",
-    "--games-per-iter": "--games",
-    "--num-eps": "--games",
-    "--num-games": "--games",
-    "--num-episodes": "--games",
-    "--no-train": "windrow selfplay",
-    "--self-play-only": "windrow selfplay",
-    "--no-checkpoints": "--no-save",
-    "--load-model": "--resume",
-    "--checkpoint": "--evaluator",
-    "--model": "--evaluator",
-    "--weights": "--evaluator",
-    "--network": "--evaluator",
-    "--lr": "--set learner.learning_rate=",
-    "--learning-rate": "--set learner.learning_rate=",
-    "--train-batch-size": "--batch-size",
-    "--random-seed": "--seed",
+_BY_MEANING = {
+    "--sims": "--mcts-sims --num-sims --num-simulations --simulations --num-mcts-sims --visits --nodes "
+    "--n-playout --num-playouts --playouts",
+    "--time": "--movetime --time-limit",
+    "--max-batch": "--eval-batch --eval-batch-size --nn-batch-size --inference-batch-size",
+    "--leaves": "--minibatch-size --mcts-batch-size --leaf-parallelism",
+    "--threads": "--num-search-threads --num-threads",
+    "--set virtual_loss=": "--mcts-virtual-loss --virtual-loss",
+    "--c-puct": "--cpuct --mcts-c-puct",
+    "--set first_play=": "--fpu-value",
+    "--set first_play_reduction=": "--fpu-reduction",
+    "--set dirichlet_alpha=": "--dirichlet-alpha",
+    "--set dirichlet_fraction=": "--dirichlet-eps --noise-epsilon",
+    "--iterations": "--num-iters --num-iterations",
+    "--games": "--games-per-iter --num-eps --num-games --num-episodes",
+    "windrow selfplay": "--no-train --self-play-only",
+    "--no-save": "--no-checkpoints",
+    "--resume": "--load-model",
+    "--evaluator": "--checkpoint --model --weights --network",
+    "--set learner.learning_rate=": "--lr --learning-rate",
+    "--batch-size": "--train-batch-size",
+    "--seed": "--random-seed",
 }
-"""From a flag to windrow's option, setting (ends in "="; a search setting if it names no section) or command."""
+"""By windrow's option, setting (ends in "="; a search setting if it names no section) or command, others' flags."""
+FOREIGN = {flag: meant for meant, flags in _BY_MEANING.items() for flag in flags.split()}
+"""The same from flag to meaning."""
 
 ONLY_PLAYS = ("--no-train", "--self-play-only", "--no-checkpoints", "--num-iters", "--num-iterations")
 """Flags that `windrow selfplay` does not need."""

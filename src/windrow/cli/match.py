@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -91,18 +91,10 @@ def match(
     rules, players = _split(names)
     if len(players) < 2:
         raise ConfigError("name two or more players, for example: windrow match connect4 rollout:400 random")
+    options: dict[str, Any] = {"num_games": games, "openings_plies": opening, "seed": seed}
+    options |= {"network": network, "num_threads": threads}
     if len(players) > 2 or rules.num_players > 2:
-        _tournament(
-            rules,
-            players,
-            games=games,
-            opening=opening,
-            seed=seed,
-            concurrent=concurrent,
-            as_json=as_json,
-            network=network,
-            num_threads=threads,
-        )
+        _tournament(rules, players, as_json=as_json, max_concurrent=concurrent, **options)
         return
     a, b = players
     test = SequentialTest(elo0=elo0, elo1=elo1, alpha=alpha, beta=beta)
@@ -126,15 +118,11 @@ def match(
                 rules,
                 a,
                 b,
-                num_games=games,
-                seed=seed,
-                openings_plies=opening,
                 stop_when_sure=stop,
                 test=test,
                 max_concurrent=concurrent + concurrent % 2,
                 on_progress=on_progress,
-                network=network,
-                num_threads=threads,
+                **options,
             )
     except KeyboardInterrupt:
         if latest:
@@ -181,18 +169,9 @@ def refuse_evaluator(name: str) -> None:
         )
 
 
-def _tournament(
-    rules: CoreGame,
-    players: list[str],
-    *,
-    games: int,
-    opening: int | None,
-    seed: int,
-    concurrent: int,
-    as_json: bool,
-    network: list[str] | None,
-    num_threads: int | None,
-) -> None:
+def _tournament(rules: CoreGame, players: list[str], *, as_json: bool, **options: Any) -> None:
+    """Play a tournament with the `options` of `play_tournament`."""
+    games: int = options["num_games"]
     latest: list[TournamentResult] = []
 
     def show() -> None:
@@ -210,18 +189,7 @@ def _tournament(
                 leader = result.standings()[0]
                 bar.update(len(result.games) * games // num_games, note=f"{leader.name} leads")
 
-            result = play_tournament(
-                rules,
-                players,
-                num_games=games,
-                seed=seed,
-                openings_plies=opening,
-                max_concurrent=concurrent,
-                on_progress=on_progress,
-                network=network,
-                num_threads=num_threads,
-            )
-            latest[:] = [result]
+            latest[:] = [play_tournament(rules, players, on_progress=on_progress, **options)]
     except KeyboardInterrupt:
         if latest:
             show()

@@ -202,6 +202,24 @@ NetworkOption: TypeAlias = Annotated[
         help="Class of a checkpoint's network, if it is your own, such as [cyan]mynet.py:Net[/cyan]; may be repeated.",
     ),
 ]
+ActorsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--actors",
+        help="Inference actors of the ray engine. With 0, every worker runs its own network.",
+        min=0,
+        rich_help_panel="Ray",
+    ),
+]
+AddressOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="Address of the Ray cluster's head. [cyan]auto[/cyan] uses the running cluster or starts one here; "
+        "[cyan]local[/cyan] always starts a new one.",
+        rich_help_panel="Ray",
+    ),
+]
 BackendOption: TypeAlias = Annotated[
     str,
     typer.Option("--backend", help="Backend that runs the network; auto picks the fastest.", rich_help_panel="Search"),

@@ -163,9 +163,9 @@ def share_of_network(share: float) -> str:
     return f"{min(share, 1.0):.1%}"
 
 
-def print_facts(facts: Mapping[str, str], *, title: str | None = None) -> None:
+def print_facts(facts: Mapping[str, str]) -> None:
     """Print names and values, one pair per line."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, value in facts.items():

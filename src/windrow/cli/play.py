@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -111,21 +113,14 @@ def play(
     if moves and position is not None:
         raise ConfigError("--moves and --position both set the starting position: give only one of them")
     if player is None and not is_text and not as_json:
-        _open_page(
-            rules,
-            checkpoint or [],
-            moves=moves,
-            position=position or "",
-            is_second=is_second,
-            seed=seed,
-            backend=backend,
-            network=network,
-            num_threads=threads,
-            host=host,
-            port=port,
-            allow_host=allow_host,
-            is_opened=is_opened,
-        )
+        from windrow.cli.evaluation import NamedEvaluator, make_evaluator
+
+        def make(name: str) -> NamedEvaluator:
+            with loading(name, backend):
+                return make_evaluator(rules, name, seed=seed, backend=backend, network=network, num_threads=threads)
+
+        serve = partial(serve_page, "play", host=host, port=port, allow_host=allow_host, is_opened=is_opened)
+        _open_page(rules, checkpoint or [], make, serve, moves=moves, position=position or "", is_second=is_second)
         return
     if checkpoint:
         raise ConfigError(
@@ -158,21 +153,14 @@ def play(
 def _open_page(
     game: CoreGame,
     names: list[str],
+    make: Callable[[str], Any],
+    serve: Callable[..., None],
     *,
     moves: str,
     position: str,
     is_second: bool,
-    seed: int,
-    backend: str,
-    network: list[str] | None,
-    num_threads: int | None,
-    host: str,
-    port: int | None,
-    allow_host: list[str] | None,
-    is_opened: bool,
 ) -> None:
-    """Serve the board page until interrupted."""
-    from windrow.cli.evaluation import make_evaluator
+    """Serve the board page until interrupted, with the evaluators that `make` makes by their names."""
     from windrow.web.app import require_extra
     from windrow.web.evaluation import NamedEvaluator
     from windrow.web.session import Table
@@ -182,23 +170,11 @@ def _open_page(
         raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
-    with loading(known[0], backend):
-        made = [
-            make_evaluator(game, name, seed=seed, backend=backend, network=network, num_threads=num_threads)
-            for name in known
-        ]
+    made = [make(name) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
     table = Table.create(game, evaluators, start=moves, position=position, is_second=is_second)
     try:
-        serve_page(
-            "play",
-            table.open_session,
-            title=f"{game!r} with {made[0].label}",
-            host=host,
-            port=port,
-            allow_host=allow_host,
-            is_opened=is_opened,
-        )
+        serve(table.open_session, title=f"{game!r} with {made[0].label}")
     finally:
         table.close()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.capabilities import check_stages
-from windrow.cli.evaluation import EvaluatorMaker, make_evaluator
+from windrow.cli.evaluation import NamedEvaluator, make_evaluator
 from windrow.cli.measure import profile_search
 from windrow.cli.options import (
     BackendOption,
@@ -92,20 +92,11 @@ def profile(
     check_stages(config.engine_name, able)
     batch = trees * (config.leaves_per_tree or 1)
     if able.evaluator == "actors":
-        maker = EvaluatorMaker(
-            rules,
-            evaluator,
-            seed,
-            backend,
-            batch=config.options_for(HostOptions).max_batch or batch,
-            has_new_network=True,
-            network=(*(network or ()),),
-        )
-        _profile_ray(rules, maker, config, different_positions(rules, trees, seed=seed), as_json=as_json)
-        return
+        batch = config.options_for(HostOptions).max_batch or batch
     with loading(evaluator, backend):
         chosen = make_evaluator(
-            *(rules, evaluator),
+            rules,
+            evaluator,
             seed=seed,
             backend=backend,
             batch=batch,
@@ -114,8 +105,11 @@ def profile(
             network=network,
             num_threads=threads,
         )
+    states = different_positions(rules, trees, seed=seed)
+    if able.evaluator == "actors":
+        _profile_ray(rules, chosen, config, states, as_json=as_json)
+        return
     with stderr().status("searching"):
-        states = different_positions(rules, trees, seed=seed)
         found = profile_search(rules, chosen.evaluator, config, states, is_network=chosen.is_network)
     stats = found.stats
     if as_json:
@@ -154,22 +148,22 @@ def profile(
     stdout().print(f"\n[bold]Advice[/bold]  {found.advice()}")
 
 
-def _profile_ray(rules: Any, maker: EvaluatorMaker, config: SearchConfig, states: list[Any], *, as_json: bool) -> None:
+def _profile_ray(rules: Any, chosen: NamedEvaluator, config: SearchConfig, states: list[Any], *, as_json: bool) -> None:
     """Profile a search whose evaluators run on a Ray cluster, from the driver's and from the actors' side."""
     with stderr().status("starting actors"):
-        search = Search(rules, maker, config)
+        search = Search(rules, chosen.evaluator, config)
     with search, stderr().status("searching"):
         search.run(states, num_simulations=min(8, config.num_simulations or 8))
         search.run(states)
         stats = search.stats
     assert stats is not None
     if as_json:
-        facts = {"game": rules.name, "evaluator": maker.text, "config": config.to_dict(), "stats": asdict(stats)}
+        facts = {"game": rules.name, "evaluator": chosen.label, "config": config.to_dict(), "stats": asdict(stats)}
         print_json({**facts, "simulations_per_second": stats.simulations_per_second})
         return
     print_facts(
         {
-            "evaluator": maker.text,
+            "evaluator": chosen.label,
             "engine": f"ray, {counted(stats.num_trees, 'tree')}, "
             f"{counted(stats.leaves_per_tree, 'leaf', 'leaves')} per tree, "
             f"{counted(stats.pipeline, 'batch', 'batches')} in flight, {counted(len(stats.actors), 'actor')}",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.duration import parse_duration
-from windrow.cli.evaluation import EvaluatorMaker, NamedEvaluator, make_evaluator
+from windrow.cli.evaluation import make_evaluator
 from windrow.cli.options import (
     BackendOption,
     ConfigOption,
@@ -37,7 +37,6 @@ from windrow.errors import ConfigError
 from windrow.games.chance import pass_chance
 from windrow.play.specs import parse_game
 from windrow.search import Search, SearchResult
-from windrow.search.engines import engine_class
 
 _MAX_LINE = 12
 """Maximum number of moves printed of a line; JSON has all of them."""
@@ -80,10 +79,7 @@ def search(
             rich_help_panel="Search",
         ),
     ] = None,
-    engine: Annotated[
-        str | None,
-        engine_option(),
-    ] = None,
+    engine: Annotated[str | None, engine_option()] = None,
     c_puct: CPuctOption = None,
     leaves: LeavesOption = None,
     max_batch: MaxBatchOption = None,
@@ -119,25 +115,17 @@ def search(
         num_workers=workers,
         seed=seed,
     )
-    if engine_class(config).capabilities.evaluator == "actors":
-        batch = config.leaves_per_tree or 8
-        maker = EvaluatorMaker(
-            rules, evaluator, seed, backend, batch, has_new_network=False, network=(*(network or ()),)
+    with loading(evaluator, backend):
+        chosen = make_evaluator(
+            rules,
+            evaluator,
+            seed=seed,
+            backend=backend,
+            batch=config.leaves_per_tree or 8,
+            engine=config.engine_name,
+            network=network,
+            num_threads=threads,
         )
-        chosen = NamedEvaluator(maker, evaluator, is_network=True)
-    else:
-        batch = config.leaves_per_tree or 8
-        with loading(evaluator, backend):
-            chosen = make_evaluator(
-                rules,
-                evaluator,
-                seed=seed,
-                backend=backend,
-                batch=batch,
-                engine=config.engine_name,
-                network=network,
-                num_threads=threads,
-            )
     with Search(rules, chosen.evaluator, config) as searcher:
         with progress_bar("searching", config.num_simulations) as bar:
             result = _watch(searcher.stream(state, interval_s=0.1), bar)

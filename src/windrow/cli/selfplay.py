@@ -11,6 +11,8 @@ import typer
 
 from windrow.cli.evaluation import NamedEvaluator, folded_network, make_evaluator
 from windrow.cli.options import (
+    ActorsOption,
+    AddressOption,
     BackendOption,
     ConfigOption,
     GameArgument,
@@ -27,7 +29,6 @@ from windrow.cli.options import (
     search_config,
 )
 from windrow.cli.output import counted, loading, print_facts, print_json, progress_bar
-from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec

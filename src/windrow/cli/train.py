@@ -13,9 +13,17 @@ import typer
 
 from windrow.cli.compiler import quiet_compiler
 from windrow.cli.duration import parse_duration
-from windrow.cli.options import ConfigOption, JsonOption, complete_game, engine_option, examples, file_settings
+from windrow.cli.options import (
+    ActorsOption,
+    AddressOption,
+    ConfigOption,
+    JsonOption,
+    complete_game,
+    engine_option,
+    examples,
+    file_settings,
+)
 from windrow.cli.output import counted, print_error, print_facts, print_json, stderr
-from windrow.cli.ray_options import ActorsOption, AddressOption
 from windrow.cli.training_display import TrainingDisplay, describe_forecast
 from windrow.errors import ConfigError
 from windrow.games.registry import game_names, make_game
@@ -149,19 +157,19 @@ def train(
         if training.is_over and not as_json:
             stderr().print(f"this run is finished; to continue it: {_more(training)}", markup=False)
         header = [] if plan is None else plan.describe(is_verbose=is_verbose)
-        with TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose, is_saved=is_saved) as display:
-            try:
+        display = TrainingDisplay(training, header, is_quiet=as_json, is_verbose=is_verbose, is_saved=is_saved)
+        try:
+            with display:
                 for report in training.iterations(display.on_event):
                     display.on_iteration(report)
-            finally:
-                display.finish()
-                summary = training.summary()
-                if not is_saved:
-                    summary.pop("run")
-                if as_json:
-                    print_json(summary if plan is None else {**summary, "forecast": asdict(plan.expected)})
-                else:
-                    print_facts(describe(summary, training))
+        finally:
+            summary = training.summary()
+            if not is_saved:
+                summary.pop("run")
+            if as_json:
+                print_json(summary if plan is None else {**summary, "forecast": asdict(plan.expected)})
+            else:
+                print_facts(describe(summary, training))
         if not summary["steps"]:
             print_error(_explain_no_steps(training))
             raise typer.Exit(NOTHING_LEARNED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import perf_counter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -95,9 +94,7 @@ class TrainingDisplay:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def on_event(self, kind: str, numbers: dict[str, float]) -> None:
@@ -144,10 +141,6 @@ class TrainingDisplay:
         if config.num_iterations is not None and counters.total_s and done:
             return f"{clock(counters.total_s * (1 / done - 1))} left"
         return ""
-
-    def finish(self) -> None:
-        """Remove the bars before the summary."""
-        self._progress.stop()
 
 
 def _in_short(choice: str) -> str:
