@@ -3,7 +3,7 @@
     words    0        1         2      3      4           5        6           7            8 ..
              slots    working   halt   stop   attention   posted   busy since  transport ns versions of the models
     word     56       number of the last order that the worker completed
-    slots    from word 64 on, 16 words each: see the names below
+    slots    from word 64 on, 16 words each: see `Slot`
     texts    one per slot: the message of an evaluator's error
     floats   the rest: blocks of rows, [rows, floats] observations, [rows, A] logits, [rows, values]
 
@@ -29,16 +29,24 @@ NUM_SLOTS, IS_WORKING, HALT, STOP, ATTENTION, NUM_POSTED, BUSY_SINCE, TRANSPORT_
 DONE = VERSIONS + MAX_MODELS
 _FIRST_SLOT_WORD = 64
 _SLOT_WORDS = 16
-# Within a slot.
-STATE, MODEL, NUM_ROWS, NUM_PLACES, OBSERVATIONS, LOGITS, VALUES, VERSION = range(8)
-POSTED_NS, SENT_NS, DONE_NS, TEXT_LENGTH, NUMBER = range(8, 13)
-# Values of STATE.
-FREE, POSTED, ANSWERED, FAILED, CANCELLED = range(5)
 
 _WORD_BYTES = 8
 _TEXTS_AT = (_FIRST_SLOT_WORD + MAX_SLOTS * _SLOT_WORDS) * _WORD_BYTES
 _FLOATS_AT = _TEXTS_AT + MAX_SLOTS * TEXT_BYTES
 _ALIGNMENT = 64
+
+
+class Slot:
+    """The words of a slot."""
+
+    STATE, MODEL, NUM_ROWS, NUM_PLACES, OBSERVATIONS, LOGITS, VALUES, VERSION = range(8)
+    POSTED_NS, SENT_NS, DONE_NS, TEXT_LENGTH, NUMBER = range(8, 13)
+
+
+class State:
+    """The values of `Slot.STATE`."""
+
+    FREE, POSTED, ANSWERED, FAILED, CANCELLED = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +130,11 @@ class Channel:
 
     def text(self, slot: int) -> str:
         """Read the message of the error that the evaluator raised."""
-        return self.memory.text(_TEXTS_AT + slot * TEXT_BYTES, self.slots[slot][TEXT_LENGTH])
+        return self.memory.text(_TEXTS_AT + slot * TEXT_BYTES, self.slots[slot][Slot.TEXT_LENGTH])
 
     def put_text(self, slot: int, text: str) -> None:
         """Write the message of the error that the evaluator raised."""
-        self.slots[slot][TEXT_LENGTH] = self.memory.put_text(_TEXTS_AT + slot * TEXT_BYTES, TEXT_BYTES, text)
+        self.slots[slot][Slot.TEXT_LENGTH] = self.memory.put_text(_TEXTS_AT + slot * TEXT_BYTES, TEXT_BYTES, text)
 
     def close(self) -> None:
         """Close the descriptors; the memory stays mapped until its last view is gone. May be called more than once."""

@@ -15,29 +15,15 @@ import numpy.typing as npt
 from windrow.errors import EvaluatorError
 from windrow.evaluators.protocol import Evaluation, Evaluator, Halted, Observations, count_rows, flatten_rows
 from windrow.inference.channel import (
-    ANSWERED,
     BUSY_SINCE,
-    CANCELLED,
-    DONE_NS,
-    FAILED,
-    FREE,
     HALT,
     IS_WORKING,
-    LOGITS,
-    MODEL,
-    NUM_PLACES,
     NUM_POSTED,
-    NUM_ROWS,
-    NUMBER,
-    OBSERVATIONS,
-    POSTED,
-    POSTED_NS,
-    STATE,
     TRANSPORT_NS,
-    VALUES,
-    VERSION,
     VERSIONS,
     Channel,
+    Slot,
+    State,
 )
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -144,18 +130,18 @@ class InferenceClient(Evaluator):
         slot = number % len(channel.slots)
         words = channel.slots[slot]
         # A slot with the same number belongs to a `submit` that was interrupted before the server could see it.
-        if words[STATE] != FREE and words[NUMBER] != number:
+        if words[Slot.STATE] != State.FREE and words[Slot.NUMBER] != number:
             raise EvaluatorError(f"more than {len(channel.slots)} requests of a client are in flight at once")
         facts = channel.facts
-        words[NUMBER] = number
-        words[MODEL] = self._model
-        words[NUM_ROWS] = num_rows
-        words[NUM_PLACES] = max(block.num_rows, num_rows)
-        words[OBSERVATIONS] = block.start + 4 * first * facts.num_floats
-        words[LOGITS] = block.logits_at + 4 * first * facts.num_actions
-        words[VALUES] = block.values_at + 4 * first * facts.num_values
-        words[POSTED_NS] = now = monotonic_ns()
-        words[STATE] = POSTED
+        words[Slot.NUMBER] = number
+        words[Slot.MODEL] = self._model
+        words[Slot.NUM_ROWS] = num_rows
+        words[Slot.NUM_PLACES] = max(block.num_rows, num_rows)
+        words[Slot.OBSERVATIONS] = block.start + 4 * first * facts.num_floats
+        words[Slot.LOGITS] = block.logits_at + 4 * first * facts.num_actions
+        words[Slot.VALUES] = block.values_at + 4 * first * facts.num_values
+        words[Slot.POSTED_NS] = now = monotonic_ns()
+        words[Slot.STATE] = State.POSTED
         channel.questions[slot] = block, None
         header[IS_WORKING] = 1
         header[NUM_POSTED] = number + 1
@@ -186,17 +172,17 @@ class InferenceClient(Evaluator):
         # There is one ring per answer. Rings for the answers in other slots are counted for their `receive`.
         if channel.is_hearing:  # an interrupt came between taking a ring and counting it
             channel.num_heard += 1
-        while not (channel.num_heard and words[STATE] != POSTED):
+        while not (channel.num_heard and words[Slot.STATE] != State.POSTED):
             channel.is_hearing = True
             channel.answers.wait()
             channel.num_heard += 1
             channel.is_hearing = False
         now = monotonic_ns()
         header[BUSY_SINCE] = now
-        if words[STATE] == ANSWERED:
+        if words[Slot.STATE] == State.ANSWERED:
             # Time to wake up; zero if the answer had arrived before this call.
-            header[TRANSPORT_NS] += max(0, now - max(asked, words[DONE_NS]))
-        state, words[STATE] = words[STATE], FREE
+            header[TRANSPORT_NS] += max(0, now - max(asked, words[Slot.DONE_NS]))
+        state, words[Slot.STATE] = words[Slot.STATE], State.FREE
         channel.num_heard -= 1
         channel.questions.pop(slot, None)
         return state
@@ -208,10 +194,10 @@ class InferenceClient(Evaluator):
             question: Question | None = None if reference is None else reference()
             if question is not None and not question.is_waiting:
                 continue
-            state = channel.slots[slot][STATE]
-            if state == FREE:
+            state = channel.slots[slot][Slot.STATE]
+            if state == State.FREE:
                 del channel.questions[slot]
-            elif state == POSTED:
+            elif state == State.POSTED:
                 channel.requests.ring()  # the interrupt may have come before the ring
             elif question is None:
                 self.receive(slot)
@@ -224,7 +210,7 @@ class InferenceClient(Evaluator):
 
     def version_of(self, slot: int) -> int:
         """Return the version of the weights that gave the answer in `slot`."""
-        return self._channel.slots[slot][VERSION]
+        return self._channel.slots[slot][Slot.VERSION]
 
     def _locate(self, observations: Observations, num_rows: int) -> tuple[_Block, int]:
         """Return the block and first row of the observations; copy them if they are not in shared memory."""
@@ -251,7 +237,7 @@ class Question:
         self._client, self._slot, self._block, self._first, self._num_rows = client, slot, block, first, num_rows
         self._is_copied, self._rows = block.rows is not None, block.owner()  # this reference keeps the block
         block.rows = None
-        self._state = POSTED
+        self._state = State.POSTED
         self._text = ""
         self.version = 0
         self.is_waiting = False
@@ -259,11 +245,11 @@ class Question:
 
     def result(self) -> tuple[FloatArray, FloatArray]:
         """Wait for logits [K, A] and values [K] or [K, players]; they are in shared memory if the observations are."""
-        if self._state == POSTED:
+        if self._state == State.POSTED:
             self.receive()
-        if self._state == FAILED:
+        if self._state == State.FAILED:
             raise EvaluatorError(self._text)
-        if self._state == CANCELLED:
+        if self._state == State.CANCELLED:
             raise Halted
         rows = slice(self._first, self._first + self._num_rows)
         logits, values = self._block.logits[rows], self._block.values[rows]
@@ -276,6 +262,6 @@ class Question:
         self.is_waiting = True
         self._state = self._client.receive(self._slot)
         self.version = self._client.version_of(self._slot)
-        if self._state == FAILED:
+        if self._state == State.FAILED:
             self._text = self._client.text(self._slot)
         self.is_waiting = False

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from windrow.evaluators.port import ObservationBuffer, Ticket
-from windrow.inference.channel import IS_WORKING, MODEL, NUM_PLACES, NUM_ROWS, POSTED_NS, Channel
+from windrow.inference.channel import IS_WORKING, Channel, Slot
 from windrow.inference.stats import ClientStats
 
 
@@ -69,7 +69,9 @@ class RequestQueue:
     def add(self, client: ServedClient, slot: int) -> None:
         """Append the request in a slot of a client's channel."""
         words = client.channel.slots[slot]
-        request = Request(client, slot, words[MODEL], words[NUM_ROWS], words[NUM_PLACES], words[POSTED_NS])
+        request = Request(
+            client, slot, words[Slot.MODEL], words[Slot.NUM_ROWS], words[Slot.NUM_PLACES], words[Slot.POSTED_NS]
+        )
         client.num_waiting += 1
         self._requests.append(request)
         self.num_rows += request.num_rows

@@ -27,26 +27,15 @@ from windrow.errors import ConfigError, EvaluatorError, SearchError
 from windrow.evaluators.port import EvaluatorPort, ObservationBuffer
 from windrow.games.python_game import as_core_game
 from windrow.inference.channel import (
-    ANSWERED,
-    CANCELLED,
-    DONE_NS,
-    FAILED,
-    FREE,
     HALT,
-    LOGITS,
     MAX_MODELS,
     NUM_POSTED,
-    NUMBER,
-    OBSERVATIONS,
-    POSTED,
-    SENT_NS,
-    STATE,
     TRANSPORT_NS,
-    VALUES,
-    VERSION,
     VERSIONS,
     Channel,
     ChannelFacts,
+    Slot,
+    State,
 )
 from windrow.inference.client import InferenceClient
 from windrow.inference.doorbell import Doorbell
@@ -237,15 +226,15 @@ class InferenceServer:
                 except Exception:  # noqa: PERF203 - the requests are cancelled, so the error does not matter
                     continue
             for request in batch.requests:
-                self._answer(request, CANCELLED)
+                self._answer(request, State.CANCELLED)
             self._keep_buffer(batch)
         for client in clients:
             self._take_posted(client, block=False)
             self._drop(client)
             for words in client.channel.slots:
-                if words[STATE] == POSTED:  # an interrupt between two lines of this file lost this request
-                    words[STATE] = CANCELLED
-                if words[STATE] != FREE:  # an interrupt may have come before the ring; an extra ring does no harm
+                if words[Slot.STATE] == State.POSTED:  # an interrupt between two lines of this file lost this request
+                    words[Slot.STATE] = State.CANCELLED
+                if words[Slot.STATE] != State.FREE:  # perhaps without a ring; an extra ring does no harm
                     client.channel.answers.ring()
         self._waiting.recount()
 
@@ -270,11 +259,11 @@ class InferenceServer:
             slots = client.channel.slots
             for number in range(max(0, client.num_seen - len(slots)), client.num_seen):
                 words = slots[number % len(slots)]
-                if words[NUMBER] != number:
+                if words[Slot.NUMBER] != number:
                     continue  # this request was answered, and its slot has a newer request
-                if words[STATE] == POSTED:
+                if words[Slot.STATE] == State.POSTED:
                     self._waiting.add(client, number % len(slots))
-                elif words[STATE] != FREE:  # the interrupt may have come before the ring; an extra ring does no harm
+                elif words[Slot.STATE] != State.FREE:  # perhaps without a ring; an extra ring does no harm
                     client.channel.answers.ring()
             self._take_posted(client, block=False)
 
@@ -312,8 +301,8 @@ class InferenceServer:
             client.num_seen += 1
             if not channel.header[HALT]:
                 self._waiting.add(client, slot)
-            elif channel.slots[slot][STATE] == POSTED:  # otherwise `halt` has cancelled it already
-                channel.slots[slot][STATE] = CANCELLED
+            elif channel.slots[slot][Slot.STATE] == State.POSTED:  # otherwise `halt` has cancelled it already
+                channel.slots[slot][Slot.STATE] = State.CANCELLED
                 channel.answers.ring()
 
     def _patience(self) -> float:
@@ -374,7 +363,7 @@ class InferenceServer:
 
     def _rows(self, request: Request) -> FloatArray:
         channel = request.client.channel
-        offset = channel.slots[request.slot][OBSERVATIONS]
+        offset = channel.slots[request.slot][Slot.OBSERVATIONS]
         return channel.memory.floats(offset, (request.num_rows, self.facts.num_floats))
 
     def _finish(self) -> None:
@@ -416,19 +405,19 @@ class InferenceServer:
         if not channel.is_open:
             return
         words = channel.slots[request.slot]
-        channel.memory.floats(words[LOGITS], logits.shape)[:] = logits
-        channel.memory.floats(words[VALUES], values.shape)[:] = values
-        words[VERSION] = channel.header[VERSIONS + batch.model] = batch.version
-        words[SENT_NS] = batch.sent_ns
-        words[DONE_NS] = done
+        channel.memory.floats(words[Slot.LOGITS], logits.shape)[:] = logits
+        channel.memory.floats(words[Slot.VALUES], values.shape)[:] = values
+        words[Slot.VERSION] = channel.header[VERSIONS + batch.model] = batch.version
+        words[Slot.SENT_NS] = batch.sent_ns
+        words[Slot.DONE_NS] = done
         request.client.stats.transport_s += (monotonic_ns() - done) * 1e-9
-        self._answer(request, ANSWERED)
+        self._answer(request, State.ANSWERED)
 
     def _answer(self, request: Request, state: int) -> None:
         """Set the state of a request that is over, and wake its client."""
         channel = request.client.channel
         if channel.is_open:
-            channel.slots[request.slot][STATE] = state
+            channel.slots[request.slot][Slot.STATE] = state
             channel.answers.ring()
 
     def _fail(self, batch: Batch, error: BaseException) -> None:
@@ -437,7 +426,7 @@ class InferenceServer:
             text = str(error) if isinstance(error, EvaluatorError) else f"{type(error).__name__}: {error}"
             for request in batch.requests:
                 request.client.channel.put_text(request.slot, text)
-                self._answer(request, FAILED)
+                self._answer(request, State.FAILED)
         # The buffer is not used again, because the evaluator may still be using it.
 
     def _keep_buffer(self, batch: Batch) -> None:
@@ -449,5 +438,5 @@ class InferenceServer:
         """Cancel the waiting requests of a client."""
         for request in self._waiting.of_client(client):
             self._waiting.remove(request)
-            self._answer(request, CANCELLED)
+            self._answer(request, State.CANCELLED)
         client.num_waiting = 0
