@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import closing
 
 from windrow import _core
 from windrow.train.game_player import GamePlayer
@@ -39,21 +40,16 @@ class LocalSelfPlay(SelfPlayBackend):
         """Games started and not finished."""
         return self._player.num_in_progress
 
-    @property
-    def num_simulations(self) -> int:
-        """Budget of a full search."""
-        return self._player.num_simulations
-
-    @num_simulations.setter
-    def num_simulations(self, value: int) -> None:
-        self._player.num_simulations = value
-
     def turns(self) -> Generator[None, None, None]:
         """A batch a turn. After an error the games go on where they were."""
+        self._player.num_simulations = self.num_simulations
         self._player.fill_slots()
         yield
         try:
-            yield from self._player.rounds()
+            with closing(self._player.rounds()) as rounds:
+                for _ in rounds:
+                    yield
+                    self._player.num_simulations = self.num_simulations
         except (_core.BadEvaluation, _core.GameFault) as error:
             self._player.raise_in_words(error)
 

@@ -45,7 +45,7 @@ class MultiprocessSelfPlay(SelfPlayBackend):
         self._schedule = schedule_workers(search, num_slots, self.num_workers, evaluator_pipeline=self._port.pipeline)
         self._pickled = pickle.dumps(setup.evaluator) if self._port.takes_states else None
         self._first_version = setup.first_version - self._port.version
-        self._num_simulations: int = search.num_simulations or 0
+        self._told_simulations = self.num_simulations
         self._counted: list[dict[str, float]] = [{} for _ in range(self.num_workers)]
         self._buried: dict[str, float] = {}
         self._news: list[list[float]] = [[] for _ in range(self.num_workers)]
@@ -61,25 +61,6 @@ class MultiprocessSelfPlay(SelfPlayBackend):
     def version(self) -> int:
         """What records call the present weights."""
         return self._first_version + self._port.version
-
-    @property
-    def num_simulations(self) -> int:
-        """Budget of a full search."""
-        return self._num_simulations
-
-    @num_simulations.setter
-    def num_simulations(self, value: int) -> None:
-        if value != self._num_simulations:
-            workers = self.pool.workers
-            told = [worker for worker in workers if not worker.is_unsettled]
-            for worker in told:
-                worker.is_unsettled = True  # until all know: who is replaced is told the new one
-            self._num_simulations = value
-            for worker in workers:
-                self.pool.order(worker, "simulations", value)
-                self.pool.call_attention(worker)
-            for worker in told:
-                worker.is_unsettled = False
 
     def drop_games(self) -> None:
         """Forget the games in progress; those that workers have sent already, too."""
@@ -120,6 +101,7 @@ class MultiprocessSelfPlay(SelfPlayBackend):
             self._start_workers()
             while True:
                 yield
+                self._tell_simulations()
                 for worker, event in self.pool.turn(_TURN_S):
                     self._take(worker, event)
                 self.pool.settle()
@@ -140,6 +122,7 @@ class MultiprocessSelfPlay(SelfPlayBackend):
         for index in range(count):
             if self._is_lost(index) or not pool.workers[index].is_prepared:
                 self._configure(index)
+        self._tell_simulations()
         wanted = [self._num_slots(index) + self._reserve(index) - self.ledger.num_held(index) for index in range(count)]
         told = [index for index in range(count) if wanted[index] > 0]
         for index in told:
@@ -153,6 +136,21 @@ class MultiprocessSelfPlay(SelfPlayBackend):
         for index in told:
             self._tell(index, grants[index])
             pool.workers[index].is_unsettled = False
+
+    def _tell_simulations(self) -> None:
+        """Have all workers search for as long as `num_simulations` says now."""
+        if self._told_simulations == self.num_simulations:
+            return
+        workers = self.pool.workers
+        told = [worker for worker in workers if not worker.is_unsettled]
+        for worker in told:
+            worker.is_unsettled = True  # until all know: who is replaced is told the new one
+        self._told_simulations = self.num_simulations
+        for worker in workers:
+            self.pool.order(worker, "simulations", self._told_simulations)
+            self.pool.call_attention(worker)
+        for worker in told:
+            worker.is_unsettled = False
 
     def _tell(self, index: int, numbers: list[int]) -> None:
         """Let a worker play games of these numbers, and know what others learned about resigning.
@@ -236,7 +234,7 @@ class MultiprocessSelfPlay(SelfPlayBackend):
                 cache_memory=search.cache_memory and max(_MIN_CACHE, search.cache_memory // count),
             ),
             config=self.config.replace(num_slots=num_slots),
-            num_simulations=self._num_simulations,
+            num_simulations=self._told_simulations,
             first_version=self.version,
             resign_margins=self.resignation.margins,
             facts=channel.facts,

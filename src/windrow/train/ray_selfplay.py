@@ -68,7 +68,6 @@ class RaySelfPlay(SelfPlayBackend):
         self.options = options = given if has_actors else given.replace(num_actors=0)
         """Where on the cluster everything goes."""
         self._first_version = setup.first_version - self._port.version
-        self._num_simulations: int = search.num_simulations or 0
         self._buried: dict[str, float] = {}
         self._epoch = 0
         self._is_closed = False
@@ -90,15 +89,6 @@ class RaySelfPlay(SelfPlayBackend):
     def version(self) -> int:
         """What records call the present weights."""
         return self._first_version + self._port.version
-
-    @property
-    def num_simulations(self) -> int:
-        """Budget of a full search; workers hear of another one with their next order."""
-        return self._num_simulations
-
-    @num_simulations.setter
-    def num_simulations(self, value: int) -> None:
-        self._num_simulations = value
 
     @property
     def num_workers(self) -> int:
@@ -224,7 +214,7 @@ class RaySelfPlay(SelfPlayBackend):
                 newest=self._weights.announced,
                 numbers=numbers,
                 margins=news,
-                num_simulations=self._num_simulations,
+                num_simulations=self.num_simulations,
                 duration_s=self.options.report_s,
             )
             self.crew.order(member, order)

@@ -62,6 +62,8 @@ class SelfPlayBackend(ABC):
         """Numbers of the games."""
         self.finished: deque[GameRecord] = deque()
         """Finished games, to be yielded."""
+        self.num_simulations: int = setup.search.num_simulations or 0
+        """Simulations of a full search; `SelfPlay` sets another number between two turns."""
         self.stats = SelfPlayStats()
         self.resignation = Resignation.of(setup.config, setup.resign_margins)
         self._seen: dict[bytes, None] = {}
@@ -76,15 +78,6 @@ class SelfPlayBackend(ABC):
     def num_in_progress(self) -> int:
         """Number of games started, or to be started again, and not finished."""
         return self.ledger.num_open
-
-    @property
-    @abstractmethod
-    def num_simulations(self) -> int:
-        """Simulations of a full search."""
-
-    @num_simulations.setter
-    @abstractmethod
-    def num_simulations(self, value: int) -> None: ...
 
     @abstractmethod
     def turns(self) -> Generator[None, None, None]:
