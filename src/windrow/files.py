@@ -1,14 +1,15 @@
-"""Reading files from untrusted sources, only regular ones that fit into memory; and files that only save time."""
+"""Files: reading untrusted ones (regular, fitting into memory, JSON of any kind), and writing those that save time."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from windrow.memory import spare_memory
 
@@ -68,3 +69,18 @@ def write_cached(file: Path, text: str) -> bool:
                 os.unlink(draft)
         return False
     return True
+
+
+def parse_object(text: str | bytes) -> dict[str, Any] | None:
+    """Return the object that `text` describes in JSON; None if it is anything else."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def parse_lines(data: bytes) -> list[dict[str, Any]]:
+    """Return the objects in lines of JSON; other lines, such as one torn by a kill, are skipped."""
+    lines = data.decode(errors="replace").splitlines()
+    return [found for line in lines if (found := parse_object(line)) is not None]

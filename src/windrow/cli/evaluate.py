@@ -22,7 +22,6 @@ from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.config import SearchConfig
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
-from windrow.games.registry import make_game
 from windrow.play.match import MatchProgress, play_match
 from windrow.play.players import Player, make_player
 from windrow.play.solved import SolvedScore, score_player, solved_positions
@@ -131,7 +130,9 @@ def game_of(checkpoint: str, game: str | None) -> CoreGame:
 
 def solver_metric(game: CoreGame, player: Player) -> SolvedScore | None:
     """Share of moves that keep the theoretical result, by phase of the game; None if the game is not solved."""
-    if game != make_game("connect4"):
+    from windrow.train.strength import is_solved
+
+    if not is_solved(game):
         return None
     positions = solved_positions(game)
     with progress_bar("solved positions", len(positions)) as bar:

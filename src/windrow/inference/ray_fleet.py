@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, cast
 from weakref import WeakSet
 
@@ -209,9 +208,7 @@ class InferenceFleet:
     def __enter__(self) -> InferenceFleet:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- Inside -----------------------------------------------------------------------------------------------

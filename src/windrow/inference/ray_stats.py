@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
-from windrow.inference.stats import ServerStats
+from windrow.inference.stats import Counts, ServerStats
 
 
 @dataclass(slots=True)
@@ -34,8 +34,10 @@ class ActorStats:
 
 
 @dataclass(slots=True)
-class LinkStats:
+class LinkStats(Counts):
     """Statistics of one inference actor as seen by one client; counts never decrease."""
+
+    kept = ("actor", "max_queued_rows", "last_error")
 
     actor: int
     """Number of the actor in the fleet."""
@@ -63,13 +65,3 @@ class LinkStats:
     """Number of times the actor was lost."""
     last_error: str = ""
     """Text of the last error; empty if there was none."""
-
-    def since(self, before: LinkStats | None) -> LinkStats:
-        """Return the differences to `before` (None: zeros); `max_queued_rows` stays the maximum of all time."""
-        if before is None:
-            return self
-        counted = [part.name for part in fields(self) if part.name not in _NOT_COUNTED]
-        return replace(self, **{name: getattr(self, name) - getattr(before, name) for name in counted})
-
-
-_NOT_COUNTED = ("actor", "max_queued_rows", "last_error")

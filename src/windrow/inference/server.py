@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from math import inf
 from time import monotonic_ns
-from types import TracebackType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -205,9 +204,7 @@ class InferenceServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- Halting ----------------------------------------------------------------------------------------------

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, TypeVar
+
+C = TypeVar("C", bound="Counts")
 
 
 @dataclass(slots=True)
-class ServerStats:
+class Counts:
+    """Base class of statistics whose numbers never decrease."""
+
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Fields that `since` leaves as they are."""
+
+    def since(self: C, before: C | None) -> C:
+        """Return a copy with the differences to `before`; None stands for zeros."""
+        names = [field.name for field in fields(self) if field.name not in self.kept]
+        changes = {name: getattr(self, name) - (getattr(before, name) if before else 0) for name in names}
+        return replace(self, **changes)
+
+
+@dataclass(slots=True)
+class ServerStats(Counts):
     """Counts and seconds since the server was made; they never decrease."""
+
+    kept = ("max_queued_rows",)
 
     batches: int = 0
     """Number of evaluator calls."""
@@ -35,18 +54,9 @@ class ServerStats:
         """Mean number of rows in the queue when a batch was sent."""
         return self.queued_rows / self.batches if self.batches else 0.0
 
-    def since(self, before: ServerStats) -> ServerStats:
-        """Return the differences to `before`; `max_queued_rows` stays the maximum since the server was made."""
-        changes = {field.name: getattr(self, field.name) - getattr(before, field.name) for field in fields(self)}
-        return ServerStats(**{**changes, "max_queued_rows": self.max_queued_rows})
-
-    def copy(self) -> ServerStats:
-        """Return a copy, which does not change any more."""
-        return self.since(ServerStats())
-
 
 @dataclass(slots=True)
-class ClientStats:
+class ClientStats(Counts):
     """Statistics of one client of an inference server since the client was connected; they never decrease."""
 
     requests: int = 0
@@ -59,10 +69,3 @@ class ClientStats:
     """Seconds from sending the batch to receiving its answer, summed over requests."""
     transport_s: float = 0.0
     """Seconds spent on copying rows and answers, and on waking the client while it waited."""
-
-    def since(self, before: ClientStats | None) -> ClientStats:
-        """Return the differences to `before`; None stands for zeros."""
-        if before is None:
-            return self
-        changes = {field.name: getattr(self, field.name) - getattr(before, field.name) for field in fields(self)}
-        return ClientStats(**changes)

@@ -260,7 +260,7 @@ class RemoteForest:
         for worker in self._pool.workers[: self.num_workers]:
             stats = ClientStats() if worker.channel is None else server.client_stats(worker.channel)
             clients[worker.process.pid] = stats
-        return server.stats.copy(), clients
+        return server.stats.since(None), clients
 
     def simulations_by_worker(self) -> list[int]:
         """Of the present search."""

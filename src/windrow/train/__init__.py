@@ -56,34 +56,22 @@ __all__ = [
     "step_rng",
 ]
 
-# Name: the module it is in.
-_LAZY = {
-    "Batch": "windrow.train.replay",
-    "GameLog": "windrow.train.records",
-    "GameRecord": "windrow.train.records",
-    "IterationReport": "windrow.train.run",
-    "Learner": "windrow.train.learner",
-    "LearnerConfig": "windrow.train.learner_config",
-    "LoadedModel": "windrow.train.checkpoint",
-    "PortableNetwork": "windrow.train.ray_network",
-    "Replay": "windrow.train.replay",
-    "ReplayConfig": "windrow.train.config",
-    "SavedTraining": "windrow.train.checkpoint",
-    "SelfPlay": "windrow.train.selfplay",
-    "SelfPlayConfig": "windrow.train.selfplay_config",
-    "SelfPlayStats": "windrow.train.selfplay_config",
-    "Strategy": "windrow.train.strategy",
-    "TrainConfig": "windrow.train.config",
-    "TrainingRun": "windrow.train.run",
-    "config_for": "windrow.train.config",
-    "latest_checkpoint": "windrow.train.checkpoint",
-    "load_model": "windrow.train.checkpoint",
-    "load_training": "windrow.train.checkpoint",
-    "read_metrics": "windrow.train.metrics",
-    "save_checkpoint": "windrow.train.checkpoint",
-    "shipped_config": "windrow.train.config",
-    "step_rng": "windrow.train.learner",
+# The names in each module.
+_NAMES = {
+    "checkpoint": "LoadedModel SavedTraining latest_checkpoint load_model load_training save_checkpoint",
+    "config": "ReplayConfig TrainConfig config_for shipped_config",
+    "learner": "Learner step_rng",
+    "learner_config": "LearnerConfig",
+    "metrics": "read_metrics",
+    "ray_network": "PortableNetwork",
+    "records": "GameLog GameRecord",
+    "replay": "Batch Replay",
+    "run": "IterationReport TrainingRun",
+    "selfplay": "SelfPlay",
+    "selfplay_config": "SelfPlayConfig SelfPlayStats",
+    "strategy": "Strategy",
 }
+_LAZY = {name: f"windrow.train.{module}" for module, names in _NAMES.items() for name in names.split()}
 _SPELLED = {"torch": "PyTorch", "safetensors": "safetensors", "tensorboard": "TensorBoard"}
 
 

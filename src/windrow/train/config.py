@@ -64,7 +64,6 @@ class TrainConfig(Settings):
 
     The defaults are for a game without a config of its own. They use many quick games and a small network, so that two
     cores learn a board game written in Python within minutes.
-    small network, so that two cores learn a board game written in Python within minutes.
     """
 
     game: str = "connect4"

@@ -17,7 +17,6 @@ import torch
 from windrow.engines import Tensor
 from windrow.errors import ConfigError, TrainingError
 from windrow.games.core_game import CoreGame
-from windrow.games.native import NativeGame
 from windrow.nets import make_network
 from windrow.tensor.device import find_device
 from windrow.tensor.evaluators.tower import fuse
@@ -28,6 +27,7 @@ from windrow.train.config import TrainConfig
 from windrow.train.inference_copy import InferenceCopy
 from windrow.train.progress import Progress
 from windrow.train.strategy import Event, Strategy
+from windrow.train.strength import is_solved
 from windrow.train.tensor_learner import TensorLearner
 from windrow.train.tensor_solved import TensorSolvedTest
 
@@ -107,8 +107,7 @@ class DeviceTraining(Strategy):
             late_temperature=config.selfplay.late_temperature,
             is_fused=False,  # that has been decided
         )
-        is_solved = self.game.name == "connect4" and dict(self.game.options) == dict(NativeGame("connect4").options)
-        if config.evaluate_every and is_solved:
+        if config.evaluate_every and is_solved(self.game):
             self.solved = TensorSolvedTest(
                 self.game, self.tensor_game, network, num_trees=config.selfplay.num_slots, device=device
             )

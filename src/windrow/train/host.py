@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -29,7 +29,7 @@ from windrow.train.records import GameRecord
 from windrow.train.replay import Replay
 from windrow.train.selfplay import SelfPlay, backend_of
 from windrow.train.strategy import Event, Strategy
-from windrow.train.strength import StrengthTest, make_strength_test
+from windrow.train.strength import StrengthTest, is_solved
 
 _MAX_UPDATE_S = 0.05
 """Longest that new weights may take to reach self-play."""
@@ -84,9 +84,8 @@ class HostTraining(Strategy):
             resign_margins=counters.resign_margins,
         )
         self._held.callback(self.selfplay.close)
-        self._strength: StrengthTest | None = None
-        if config.evaluate_every:
-            self._strength = make_strength_test(game, self.evaluator)
+        has_test = config.evaluate_every and is_solved(game)
+        self._strength = StrengthTest(game, self.evaluator) if has_test else None
 
     def _make_evaluator(self, num_threads: int | None, *, is_elsewhere: bool) -> Any:
         config = self.config
@@ -152,7 +151,7 @@ class HostTraining(Strategy):
                 return True
             return len(records) >= num_wanted and not learning.is_running
 
-        before = _counts(selfplay.stats)
+        before = asdict(selfplay.stats)
         start = perf_counter()
         with self._archive.open(counters.iteration) as log:
             if len(records) < num_wanted:
@@ -165,7 +164,7 @@ class HostTraining(Strategy):
         self._archive.note(counters.iteration, records)
         self._recovered = []
         seconds = perf_counter() - start
-        stats = {name: value - before[name] for name, value in _counts(selfplay.stats).items()}
+        stats = {name: value - before[name] for name, value in asdict(selfplay.stats).items()}
         counters.moves += int(stats["moves"])
         counters.simulations += int(stats["simulations"])
         counters.nn_positions += int(stats["nn_positions"])
@@ -260,7 +259,3 @@ class HostTraining(Strategy):
             records.sort(key=lambda record: record.number)  # they finish in another order than they began
         for record in records:
             self.replay.add(record)
-
-
-def _counts(stats: Any) -> dict[str, Any]:
-    return {field.name: getattr(stats, field.name) for field in fields(stats)}

@@ -11,10 +11,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from windrow.errors import CheckpointError
-from windrow.files import read_regular
+from windrow.files import parse_lines, read_regular
 from windrow.train.disk import explain_write, replace_file
 
 
@@ -73,21 +73,12 @@ class MetricsLog:
 def read_metrics(folder: str | Path) -> list[dict[str, float]]:
     """Read the metrics of a run, one dictionary per iteration. Broken lines, as a kill leaves them, are skipped."""
     try:
-        text = read_regular(Path(folder) / "metrics.jsonl").decode(errors="replace")
+        lines = parse_lines(read_regular(Path(folder) / "metrics.jsonl"))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise CheckpointError(f"the metrics of {folder} cannot be read: {error.strerror}") from error
-    lines: list[dict[str, float]] = []
-    for line in text.splitlines():
-        try:
-            read: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        found = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
-        if isinstance(found.get("iteration"), int | float):
-            lines.append(found)
-    return lines
+    return [line for line in lines if isinstance(line.get("iteration"), int | float)]
 
 
 class _EventFile:

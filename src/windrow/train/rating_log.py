@@ -17,7 +17,7 @@ from typing import Any, cast
 from torch import Tensor
 
 from windrow.errors import CheckpointError
-from windrow.files import read_regular
+from windrow.files import parse_lines, read_regular
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
 from windrow.train.disk import explain_write, replace_file, write_file
 from windrow.train.tensor_file import pack_tensors, read_tensors
@@ -181,18 +181,13 @@ def _line(iteration: int, game: RatedGame) -> str:
 def _read_games(path: Path) -> list[tuple[int, RatedGame]]:
     """Games with the iteration of the rated network; what is no game, such as a line torn by a kill, is left out."""
     try:
-        text = read_regular(path).decode(errors="replace")
+        lines = parse_lines(read_regular(path))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     games: list[tuple[int, RatedGame]] = []
-    for line in text.splitlines():
-        try:
-            found: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        read = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    for read in lines:
         iteration, players, returns = read.get("iteration"), read.get("players"), read.get("returns")
         if not (isinstance(iteration, int) and isinstance(players, list) and isinstance(returns, list)):
             continue

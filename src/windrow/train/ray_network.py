@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class NetworkRecipe:
     game: Any
     backend: str
     batch: int
-    num_threads: int
+    num_threads: int | None
     max_update_s: float | None
 
     def __call__(self) -> NetworkEvaluator:
@@ -69,10 +69,16 @@ class PortableNetwork(Evaluator):
         num_threads: int | None = None,
         max_update_s: float | None = 0.05,
     ) -> None:
-        self._module, self._game, self._backend, self._max_update_s = module, game, backend, max_update_s
-        self.here = load(
-            module, game=game, backend=backend, batch=batch, num_threads=num_threads, max_update_s=max_update_s
+        self._recipe = NetworkRecipe(
+            module=module,
+            weights=None,
+            game=game,
+            backend=backend,
+            batch=batch,
+            num_threads=num_threads,
+            max_update_s=max_update_s,
         )
+        self.here = self._recipe()
         """The network in this process."""
         self.weights = _copied(module)
         """The present weights, arrays by name."""
@@ -124,15 +130,8 @@ class PortableNetwork(Evaluator):
 
     def recipe(self, *, batch: int, num_threads: int) -> Callable[[], NetworkEvaluator]:
         """What makes the same network elsewhere, with the present weights."""
-        return NetworkRecipe(
-            module=self._module,
-            weights=self.weights if self.version else None,
-            game=self._game,
-            backend=self._backend,
-            batch=batch,
-            num_threads=num_threads,
-            max_update_s=self._max_update_s,
-        )
+        weights = self.weights if self.version else None
+        return replace(self._recipe, weights=weights, batch=batch, num_threads=num_threads)
 
     def close(self) -> None:
         """Free what the runtime here holds; may be called more than once."""

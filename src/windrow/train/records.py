@@ -13,7 +13,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -179,21 +178,14 @@ class GameLog:
 
     Args:
         path: the file; it is created if it does not exist.
-        keep: continue after this many games and drop the later ones. None: keep all.
 
     Raises:
-        CheckpointError: the file cannot be written, is damaged, or has fewer than `keep` games.
+        CheckpointError: the file cannot be written, or is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, keep: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        ends = [0, *(end for _, end in islice(_frames(self.path), keep))] if self.path.exists() else [0]
-        self.num_games, end = len(ends) - 1, ends[-1]
-        if keep is not None and self.num_games < keep:
-            raise CheckpointError(
-                f"{self.path} has {counted(self.num_games, 'game')}, but {keep} should be there: the file was cut off. "
-                "Restore it from a backup, or start another run"
-            )
+        end = max((end for _, end in _frames(self.path)), default=0) if self.path.exists() else 0
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -228,7 +220,6 @@ class GameLog:
             os.ftruncate(self._file, self._end)
             raise explain_write(self.path, error) from error
         self._end += len(frame)
-        self.num_games += 1
 
     def sync(self) -> None:
         """Wait until everything is on the disk."""
@@ -257,11 +248,6 @@ class GameLog:
         """Read the games of a log one by one, as `read` gives them, with memory for one game."""
         for data, end in _frames(Path(path)):
             yield _parse(data, end, path)
-
-    @staticmethod
-    def count_positions(path: str | os.PathLike[str]) -> int:
-        """Number of recorded moves in all games of a log."""
-        return sum(len(record.policy) for record in GameLog.iterate(path))
 
     def _write(self, data: bytes, position: int) -> None:
         view = memoryview(data)

@@ -204,7 +204,7 @@ class TrainingRun:
         while not self.is_over and not self._stop_requested:
             self.counters.iteration += 1
             try:
-                report = self._iterate(on_event or _ignore)
+                report = self._iterate(on_event or (lambda kind, numbers: None))
             except BaseException:
                 self.counters.iteration -= 1  # whoever goes on does this one again, with the games it has
                 raise
@@ -354,7 +354,3 @@ def _find_checkpoint(folder: Path) -> Path | None:
             "above say what is wrong with each. Restore one from a backup, or start a new run in another folder"
         )
     return path
-
-
-def _ignore(kind: str, numbers: dict[str, float]) -> None:
-    """Ignore an event."""

@@ -17,11 +17,11 @@ import warnings
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from weakref import WeakSet
 
 from windrow.errors import ConfigError, TrainingError
-from windrow.files import open_regular
+from windrow.files import open_regular, parse_object
 from windrow.train.disk import explain_write
 
 FILE = "run.lock"
@@ -130,10 +130,9 @@ def is_trainer_alive(folder: Path) -> bool | None:
 def _read_holder(file: int) -> dict[str, Any]:
     """What the process that has the lock wrote about itself; empty if that cannot be read."""
     try:
-        found: Any = json.loads(os.pread(file, 1 << 16, 0))
-    except (OSError, ValueError, RecursionError):
+        return parse_object(os.pread(file, 1 << 16, 0)) or {}
+    except OSError:
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _describe_self() -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import TypeGuard
 
-from windrow.files import open_regular
+from windrow.files import open_regular, parse_object
 
 _MAX_NUMBER = 1e15
 """No metric of a run is larger; below it, sums and the places in a drawing are exact enough."""
@@ -53,13 +52,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def _parse(raw: bytes) -> dict[str, float] | None:
-    try:
-        line: Any = json.loads(raw.decode())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(line, dict):
-        return None
-    fields = cast("dict[str, Any]", line)
+    fields = parse_object(raw) or {}
     numbers = {name: float(value) for name, value in fields.items() if is_number(value) and len(name) <= _MAX_NAME}
     iteration = numbers.get("iteration", -1.0)
     return numbers if iteration >= 0 and iteration.is_integer() else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from windrow.files import open_regular
+from windrow.files import open_regular, parse_lines
 from windrow.train.disk import explain_write, replace_file
 
 FINDINGS = "findings.jsonl"
@@ -39,18 +39,13 @@ def read_findings(folder: str | Path) -> list[Finding]:
     """Read the findings in a run's folder; lines that are not findings are skipped."""
     try:
         with open_regular(Path(folder) / FINDINGS) as file:
-            lines = file.read(_MAX_BYTES).decode(errors="replace").splitlines()
+            lines = parse_lines(file.read(_MAX_BYTES))
     except OSError:
         return []
-    return [finding for line in lines if (finding := _parse(line)) is not None]
+    return [finding for line in lines if (finding := _as_finding(line)) is not None]
 
 
-def _parse(line: str) -> Finding | None:
-    try:
-        read: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    fields = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+def _as_finding(fields: dict[str, Any]) -> Finding | None:
     texts = [fields.get(name) for name in ("name", "evidence", "remedy")]
     iteration = fields.get("iteration")
     if not all(isinstance(text, str) for text in texts) or not isinstance(iteration, int):

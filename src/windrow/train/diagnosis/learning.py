@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from windrow.config import SearchConfig
 from windrow.spelling import counted
 from windrow.train.diagnosis.evidence import Evidence
 from windrow.train.diagnosis.finding import Finding
@@ -171,10 +172,7 @@ def idle_search(run: Evidence) -> Finding | None:
     else:
         return None
     search = run.config.search
-    if search.root == "gumbel":
-        weight = f"raise search.gumbel_value_scale ({search.gumbel_value_scale:g})"
-    else:
-        weight = f"lower search.c_puct ({search.c_puct:g})"
+    weight = _weight_of_values(search, raises=True)
     return Finding(
         "idle_search",
         f"The search adds nothing to the policy: {shown}.",
@@ -194,10 +192,7 @@ def collapsed_policy(run: Evidence) -> Finding | None:
     if entropy >= _COLLAPSED * seen["uniform_policy_loss"]:
         return None
     search = run.config.search
-    if search.root == "gumbel":
-        weight = f"lower search.gumbel_value_scale ({search.gumbel_value_scale:g})"
-    else:
-        weight = f"raise search.c_puct ({search.c_puct:g})"
+    weight = _weight_of_values(search, raises=False)
     return Finding(
         "collapsed_policy",
         f"The policy has collapsed: within {part.num_steps:,} steps the entropy of the {whose} policies fell to "
@@ -251,6 +246,13 @@ def _comes_too_late(run: Evidence, last: Mapping[str, float], positions: float) 
         return len(run.metrics) >= _PATIENCE_ITERATIONS
     needed = max(config.min_positions, config.learner.batch_size / max(config.samples_per_position, 1e-9))
     return done >= _PATIENCE and 2.0 * positions < done * needed
+
+
+def _weight_of_values(search: SearchConfig, *, raises: bool) -> str:
+    """Which setting gives values more weight, or less, at the root that the run has."""
+    if search.root == "gumbel":
+        return f"{'raise' if raises else 'lower'} search.gumbel_value_scale ({search.gumbel_value_scale:g})"
+    return f"{'lower' if raises else 'raise'} search.c_puct ({search.c_puct:g})"
 
 
 def _recent(run: Evidence) -> dict[str, float] | None:
