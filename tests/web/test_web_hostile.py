@@ -68,7 +68,7 @@ def test_a_page_that_no_longer_reads_is_cut_off() -> None:
         "from windrow.evaluators import UniformEvaluator; from windrow.web.session import Table\n"
         "bounds, uniform = limits.Limits(ping_s=3.0), evaluation.NamedEvaluator('uniform', UniformEvaluator(), "
         "is_network=False)\n"
-        "table, rules = Table.create(parse_game('connect4'), [uniform], limits=bounds), "
+        "table, rules = Table(parse_game('connect4'), [uniform], limits=bounds), "
         "access.Access.for_host('127.0.0.1')\n"
         "listener = serving.open_port('127.0.0.1', 0)\n"
         "print(serving.link_to(listener, rules, '127.0.0.1'), flush=True)\n"

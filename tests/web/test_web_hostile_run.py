@@ -31,6 +31,7 @@ from hostile_run import (
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from windrow.web.run_page import describe_metrics, describe_run
 from windrow.web.training import RunWatch
 
 
@@ -77,7 +78,7 @@ def test_no_lines_break_what_a_page_is_told(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = begin_run(Path(folder) / "run")
         write_lines(run, *lines, HONEST)
-        metrics = RunWatch(run).describe_metrics()
+        metrics = describe_metrics(RunWatch(run).run)
         assert [1000, 0.4375] in strictly(json.dumps(metrics))["series"]["loss"]
         for points in metrics["series"].values():
             assert all(0 <= at <= 1e15 and abs(value) <= 1e15 for at, value in points)
@@ -87,7 +88,7 @@ def test_names_without_end_are_not_sent(tmp_path: Path) -> None:
     folder = begin_run(tmp_path / "run")
     fields = {f"metric {number:04d}": number for number in range(2000)}
     write_lines(folder, json.dumps({"iteration": 1, "x" * 300: 1, **fields}).encode())
-    metrics = RunWatch(folder).describe_metrics()
+    metrics = describe_metrics(RunWatch(folder).run)
     assert len(metrics["series"]) == 500 and metrics["notes"] == ["500 of 2000 metrics are shown."]
 
 
@@ -102,7 +103,11 @@ def test_pipes_devices_and_folders_are_not_read(tmp_path: Path, kind: str) -> No
         messages = told(folder)
     else:
         watch = RunWatch(folder)
-        messages = {"run": watch.describe_run(), "metrics": watch.describe_metrics(), "games": watch.describe_games()}
+        messages = {
+            "run": describe_run(watch.run),
+            "metrics": describe_metrics(watch.run),
+            "games": watch.describe_games(),
+        }
     assert messages["metrics"]["series"] == {} and messages["games"]["newest"] == []
     notes = " ".join([*messages["run"]["notes"], *messages["metrics"]["notes"]])
     for name in ("metrics.jsonl", "000001.games", "training.json"):

@@ -321,7 +321,7 @@ def test_beyond_this_machine_the_token_is_needed() -> None:
 
 def test_a_page_that_asks_and_does_not_read_is_not_answered_without_end() -> None:
     async def flood() -> None:
-        table, gate = Table.create(parse_game("tictactoe"), []), asyncio.Event()
+        table, gate = Table(parse_game("tictactoe"), []), asyncio.Event()
 
         async def send(text: str) -> None:
             await gate.wait()

@@ -17,6 +17,7 @@ pytest.importorskip("safetensors")
 from windrow.errors import ConfigError
 from windrow.train import TrainConfig, TrainingRun
 from windrow.web.report import write_report
+from windrow.web.run_page import describe_game, describe_metrics
 from windrow.web.training import RunWatch
 
 
@@ -28,14 +29,14 @@ def finish(run: TrainingRun) -> None:
 
 def test_what_a_page_is_told_of_a_run(run_folder: Path) -> None:
     watch = RunWatch(run_folder)
-    metrics = watch.describe_metrics()
+    metrics = describe_metrics(watch.run)
     lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
     assert [at for at, _ in metrics["series"]["loss"]] == [line["iteration"] for line in lines] != []
     for name in ("loss", "games_per_s", "solved_policy"):
         assert [value for _, value in metrics["series"][name]] == [line[name] for line in lines]
     games = watch.describe_games()
     assert len(games["newest"]) >= 18 and games["samples"][0]["title"] == "Newest"
-    game = watch.describe_game(games["newest"][0]["number"])
+    game = describe_game(watch.run, games["newest"][0]["number"])
     assert len(game["frames"]) == game["length"] + 1 and game["frames"][-1]["picture"]["kind"] == "grid"
     assert all(frame["value"] is None or -1 <= frame["value"] <= 1 for frame in game["frames"])
 
@@ -46,13 +47,13 @@ def test_metrics_are_read_as_they_grow(run_folder: Path, tmp_path: Path) -> None
     for name in ("config.json", "metrics.jsonl"):
         (copy / name).write_text((run_folder / name).read_text())
     watch = RunWatch(copy)
-    before = watch.describe_metrics()
+    before = describe_metrics(watch.run)
     assert len(before["series"]["loss"]) == 3
     version = watch.metrics_version
     with (copy / "metrics.jsonl").open("a") as file:
         file.write('{"iteration": 4, "loss": 0.5, "odd": NaN}\n')
     watch.poll()
-    after = watch.describe_metrics()
+    after = describe_metrics(watch.run)
     assert watch.metrics_version > version and after["series"]["loss"][-1] == [4, 0.5] and "odd" not in after["series"]
     games = watch.describe_games()
     assert games["samples"] == games["newest"] == [] and "no games" in games["openings"]["missing"]
@@ -63,7 +64,7 @@ def test_long_runs_are_thinned(tmp_path: Path, run_folder: Path) -> None:
     with (tmp_path / "metrics.jsonl").open("w") as file:
         for iteration in range(1, 3001):
             file.write(json.dumps({"iteration": iteration, "loss": float(iteration)}) + "\n")
-    points = RunWatch(tmp_path).describe_metrics()["series"]["loss"]
+    points = describe_metrics(RunWatch(tmp_path).run)["series"]["loss"]
     # Five in a row each: 1 to 5 have the mean 3.
     assert len(points) == 600 and points[0] == [5, 3.0] and points[-1] == [3000, 2998.0]
 

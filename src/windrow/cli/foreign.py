@@ -54,13 +54,7 @@ SETTINGS = {
 
 
 def explain_option(option: str, known: Sequence[str], command: str) -> str | None:
-    """A hint for an option that the command does not have; None if no known option is close.
-
-    Args:
-        option: as it was typed.
-        known: the options of the command.
-        command: its name, as typed.
-    """
+    """A hint for an option that the command does not have; None if no known option is close."""
     flag = option.partition("=")[0]
     name = flag.replace("_", "-")
     if name not in FOREIGN:

@@ -26,7 +26,6 @@ class Recorder:
     """An evaluator that records the batch size of every call to another evaluator.
 
     Args:
-        evaluator: the evaluator to watch.
         rows: list to which each call's batch size is appended.
     """
 

@@ -172,7 +172,7 @@ def _open_page(
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
     made = [make(name) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]
-    table = Table.create(game, evaluators, start=moves, position=position, is_second=is_second)
+    table = Table(game, evaluators, start=moves, position=position, is_second=is_second)
     try:
         serve(table.open_session, title=f"{game!r} with {made[0].label}")
     finally:

@@ -97,9 +97,6 @@ class InferenceActor:
     """An inference actor; `InferenceFleet` runs this class as a Ray actor.
 
     Args:
-        index: number of the actor in the fleet.
-        num_threads: number of CPU threads of an evaluator.
-        policy: the policy that decides when a batch is sent.
         keeper: name of the Ray actor that holds the newest weights, which exists after weights have been set.
     """
 

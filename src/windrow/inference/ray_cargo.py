@@ -26,11 +26,7 @@ from windrow.inference.ray_cluster import load_ray
 
 
 class Cargo:
-    """A wrapper to pickle content for an actor; unpickling it returns the content itself.
-
-    Args:
-        content: any object that cloudpickle can pickle.
-    """
+    """A wrapper to pickle content for an actor; unpickling it returns the content itself."""
 
     def __init__(self, content: Any) -> None:
         self._sources, self._content = find_sources(content), content

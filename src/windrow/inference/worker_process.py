@@ -61,12 +61,9 @@ class WorkerProcess:
     """One worker process.
 
     Args:
-        index: number of the worker, for messages.
         entry: the function that the worker runs, `"module:function"`; its arguments are the worker's `Link` and
             `setup`.
         game: the game, packed by `pack_game`.
-        setup: settings that can be pickled.
-        core: the core that the worker is pinned to; None for any core.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ class GameArchive:
     """The folder `games` of a run.
 
     Args:
-        folder: the run's.
         max_positions: recorded moves that a replay holds: logs that lie behind so many are not needed.
     """
 

@@ -13,11 +13,7 @@ from collections import deque
 
 
 class GameLedger:
-    """The numbers of all games in progress.
-
-    Args:
-        next_game: the first number.
-    """
+    """The numbers of all games in progress."""
 
     def __init__(self, next_game: int = 0) -> None:
         self.next_game = next_game

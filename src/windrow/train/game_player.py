@@ -59,10 +59,8 @@ class GamePlayer:
     """Plays games in the slots of one forest, in this process.
 
     Args:
-        game: the rules.
         evaluator: priors and values; its weights may be updated between two rounds.
         search: how moves are searched, whatever its engine.
-        config: how games are played.
         take_number: gives the number of a game to start now, or None if there is none.
         on_finish: takes the record of a game that has ended.
         resignation: when games are given up; it learns from them.

@@ -24,8 +24,6 @@ class InferenceCopy:
     """A copy of a network that trains.
 
     Args:
-        net: the network, on its device.
-        dtype: of the copy.
         average: share of the old average that is left after a step of the learner: 0.998 averages over the last 500
             steps or so. 0 takes the weights as they are. An average plays better than any of the weights in it while
             the learning rate is high.

@@ -22,7 +22,6 @@ class MetricsLog:
     """Appends metrics to the files of a run.
 
     Args:
-        folder: folder of the run.
         first_iteration: the next iteration. Lines of it and later iterations are dropped; a run that was killed before
         it saved a checkpoint left them.
     """
@@ -87,7 +86,6 @@ class _EventFile:
     PyTorch's SummaryWriter would do, but it writes on a thread of its own: where that fails, a traceback is printed.
 
     Args:
-        folder: where TensorBoard looks for it.
         first_iteration: TensorBoard drops what files of earlier processes say about this iteration and later ones.
 
     Raises:

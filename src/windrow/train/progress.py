@@ -80,7 +80,6 @@ class Progress:
     """The counters of a run, its clock, and how far that is on the way to its limits.
 
     Args:
-        config: the settings, with the limits.
         counters: where the run is. The run itself counts iterations and seconds, a strategy everything else.
     """
 

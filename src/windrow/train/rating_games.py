@@ -70,10 +70,6 @@ _NETWORK = "network"
 class RunRatings:
     """Rates the checkpoints of one run.
 
-    Args:
-        game: what is played.
-        config: the run's settings.
-
     Raises:
         ConfigError: an opponent does not exist.
     """
@@ -322,14 +318,7 @@ class _Network(SearchPlayer):
 
 
 class _Round:
-    """Games of several lineups in progress.
-
-    Args:
-        game: what is played.
-        names: all players.
-        players: the same as objects.
-        seed: key of the dice.
-    """
+    """Games of several lineups in progress."""
 
     def __init__(self, game: CoreGame, names: Sequence[str], players: Sequence[Player], *, seed: int) -> None:
         self._game, self._names = game, names

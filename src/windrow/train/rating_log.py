@@ -83,7 +83,6 @@ class RatingLog:
     """The rating games of a run, and the networks that play them.
 
     Args:
-        folder: the run's.
         first_iteration: the iteration that comes next. Games of its network and later ones are dropped: a run that was
             killed before it saved a checkpoint has left them.
     """

@@ -60,12 +60,7 @@ class Lost:
 
 
 class RayCrew:
-    """Workers, and the inference actors they ask.
-
-    Args:
-        options: where everything goes.
-        max_workers: no more than these.
-    """
+    """Workers, and the inference actors they ask."""
 
     def __init__(self, options: Ray, max_workers: int) -> None:
         self.options, num_workers = options, options.num_workers

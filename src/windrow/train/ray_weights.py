@@ -18,9 +18,7 @@ class WeightBroadcast:
     """The weights of one crew.
 
     Args:
-        crew: who is to have them.
         evaluator: whose they are; only those of a `PortableNetwork` are sent.
-        version: what the present ones are called.
     """
 
     def __init__(self, crew: RayCrew, evaluator: object, version: int) -> None:

@@ -104,8 +104,6 @@ class TreeWorker:
     """The games of one worker; made by Ray on some node.
 
     Args:
-        setup: what all workers share.
-        index: which one this is.
         version: what the weights that the evaluator has first are called.
         newest: the newest there are; they are on their way if they are others.
         margins: what is known about resigning so far.

@@ -280,12 +280,6 @@ def _read_settings(
 
     Nothing that its config.json names is imported or connected to. The caller also has to name a game or a network that
     is not built in, the game's rules in torch ops, and a Ray cluster elsewhere.
-
-    Args:
-        folder: folder of the run.
-        overrides: settings that the user changes.
-        game: the game that the user named.
-        network: the network that the user named.
     """
     path = folder / "config.json"
     if (folder / _OLD_OPTIONS).exists():

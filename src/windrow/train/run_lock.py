@@ -33,9 +33,6 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 class RunLock:
     """The right to write into the folder of a run, from now until `release`.
 
-    Args:
-        folder: the run's, which exists.
-
     Raises:
         TrainingError: another run has it; the message names the process.
         CheckpointError: the folder cannot be written.

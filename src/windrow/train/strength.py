@@ -14,7 +14,6 @@ class StrengthTest:
 
     Args:
         game: the game, which `is_solved`.
-        evaluator: the evaluator to test.
     """
 
     def __init__(self, game: CoreGame, evaluator: object) -> None:

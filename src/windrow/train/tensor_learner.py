@@ -31,9 +31,6 @@ class TensorLearner(Learner):
 
     Args:
         net: the network; its weights are changed in place.
-        config: how to learn.
-        replay: what from.
-        device: where.
         generator: the replay's; a graph has to know it.
         is_compiled: translate the network with torch.compile.
     """

@@ -20,12 +20,8 @@ class TensorSolvedTest:
     """`windrow.play.solved` for a network on the device.
 
     Args:
-        game: the game; there must be solved positions of it.
-        tensor_game: the same in torch ops.
-        evaluator: what is tested.
         config: how to search; by default 400 simulations without noise.
         num_trees: positions searched at once. The number that self-play has spares another compilation.
-        device: where.
     """
 
     def __init__(

@@ -45,12 +45,7 @@ class Access:
 
     @classmethod
     def for_host(cls, host: str, extra: Iterable[str] = ()) -> Access:
-        """The rules for a server that listens on `host`.
-
-        Args:
-            host: an address or a name.
-            extra: more names it answers to.
-        """
+        """The rules for a server that listens on `host`."""
         names = {name.lower() for name in extra}
         if is_loopback(host):
             return cls(frozenset({*LOOPBACK_NAMES, host.lower(), *names}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,13 @@ class NamedEvaluator:
     """An evaluator that many searches use, from many threads.
 
     Args:
-        label: what people call it.
-        evaluator: priors and values.
         is_network: whether it is one; others may be asked from several threads at once.
     """
 
     def __init__(self, label: str, evaluator: object, *, is_network: bool) -> None:
         self.label, self.is_network = label, is_network
         self._evaluator = evaluator
-        self._lock: Any = threading.Lock() if is_network else _NoLock()
+        self._lock: Any = threading.Lock() if is_network else nullcontext()
 
     def watched(self, game: CoreGame, before: Callable[[], None]) -> EvaluatorLike | StateEvaluator:
         """The evaluator for one search: `before` runs in its thread when a batch is about to be evaluated."""
@@ -43,11 +42,6 @@ class NamedEvaluator:
         if isinstance(bound, StateEvaluator):
             return _WatchedStates(bound, self._lock, before)
         return _Watched(bound, self._lock, before)
-
-
-class _NoLock:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 class _Watched:

@@ -30,13 +30,7 @@ _HEADERS = [
 
 
 class Guard:
-    """An ASGI app around another.
-
-    Args:
-        app: the inner one.
-        access: who may talk to it.
-        connections: counts open sockets of pages.
-    """
+    """An ASGI app around another."""
 
     def __init__(self, app: App, access: Access, connections: Counter) -> None:
         self._app, self._access, self._connections = app, access, connections

@@ -58,7 +58,6 @@ class MemoryLedger:
     half, a tree takes a quarter on top of its piece.
 
     Args:
-        num_trees: how many there may be.
         total: bytes to lend; half of what the machine has to spare if None.
     """
 

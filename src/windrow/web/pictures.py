@@ -26,13 +26,7 @@ _MAX_DRAWING = 1 << 19
 
 
 def draw(game: CoreGame, state: State, before: State | None = None) -> Picture:
-    """The picture of a position.
-
-    Args:
-        game: its game.
-        state: the position.
-        before: the one before the last move; what is new since is marked.
-    """
+    """The picture of a position; what is new since `before`, the one before the last move, is marked."""
     if (drawing := _draw_own(game, state)) is not None:
         return {"kind": "drawing", "svg": drawing}
     text = game.render(state)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
+from windrow.errors import WindrowError
 from windrow.web.limits import RequestError
 
 
@@ -14,7 +16,7 @@ class Request:
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
-        self.type = self.choice("type", None)
+        self.type: str = self._read("type", lambda value: isinstance(value, str), "a string")
 
     @classmethod
     def parse(cls, text: str) -> Request:
@@ -45,42 +47,64 @@ class Request:
 
     def integer(self, name: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
-        value = self._fields.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise RequestError(f"{name} must be a whole number from {low} to {high}, not {_short(value)}")
-        return value
+        return self._read(name, lambda value: _is_integer(value, low, high), f"a whole number from {low} to {high}")
 
     def number(self, name: str, low: float, high: float) -> float:
         """A number from `low` to `high`."""
-        value = self._fields.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise RequestError(f"{name} must be a number from {low:g} to {high:g}, not {_short(value)}")
-        return float(value)
+
+        def is_right(value: Any) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+        return float(self._read(name, is_right, f"a number from {low:g} to {high:g}"))
 
     def text(self, name: str, most: int) -> str:
         """A string of at most `most` characters."""
-        value = self._fields.get(name)
-        if not isinstance(value, str) or len(value) > most:
-            raise RequestError(f"{name} must be a string of at most {most} characters, not {_short(value)}")
-        return value
 
-    def choice(self, name: str, known: Sequence[str] | None) -> str:
+        def is_right(value: Any) -> bool:
+            return isinstance(value, str) and len(value) <= most
+
+        return self._read(name, is_right, f"a string of at most {most} characters")
+
+    def choice(self, name: str, known: Sequence[str]) -> str:
         """One of some words."""
-        value = self._fields.get(name)
-        if not isinstance(value, str) or (known is not None and value not in known):
-            words = "a string" if known is None else f"one of {', '.join(known)}"
-            raise RequestError(f"{name} must be {words}, not {_short(value)}")
-        return value
+        return self._read(name, lambda value: isinstance(value, str) and value in known, f"one of {', '.join(known)}")
 
     def integers(self, name: str, most: int) -> list[int]:
         """At most `most` whole numbers."""
-        value = self._fields.get(name)
-        if not isinstance(value, list) or len(cast("list[Any]", value)) > most:
-            raise RequestError(f"{name} must be a list of at most {most} whole numbers, not {_short(value)}")
-        for item in cast("list[Any]", value):
-            if isinstance(item, bool) or not isinstance(item, int) or not -(2**62) <= item <= 2**62:
+
+        def is_right(value: Any) -> bool:
+            return isinstance(value, list) and len(cast("list[Any]", value)) <= most
+
+        found: list[Any] = self._read(name, is_right, f"a list of at most {most} whole numbers")
+        for item in found:
+            if not _is_integer(item, -(2**62), 2**62):
                 raise RequestError(f"{name} must be a list of whole numbers, but one is {_short(item)}")
-        return cast("list[int]", value)
+        return found
+
+    def _read(self, name: str, is_right: Callable[[Any], bool], what: str) -> Any:
+        value = self._fields.get(name)
+        if not is_right(value):
+            raise RequestError(f"{name} must be {what}, not {_short(value)}")
+        return value
+
+
+async def answer(text: str, respond: Callable[[Request], Awaitable[dict[str, Any]]]) -> tuple[str, bool]:
+    """What a page is told about its message, in JSON and with the message's id; and whether that was a mistake."""
+    number: int | None = None
+    try:
+        request = Request.parse(text)
+        number = request.id
+        return json.dumps({**await respond(request), "id": number}, allow_nan=False), False
+    except WindrowError as error:
+        message, is_mistake = str(error), isinstance(error, RequestError)
+    except Exception as error:  # a fault of ours, or of somebody's own game: the page is told, the server goes on
+        traceback.print_exc()
+        message, is_mistake = f"the server failed at this: {type(error).__name__}: {error}", True
+    return json.dumps({"type": "error", "id": number, "message": message}), is_mistake
+
+
+def _is_integer(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def _refuse_constant(name: str) -> Any:

@@ -70,12 +70,7 @@ def steps(game: CoreGame, played: PlayedGame) -> Iterator[Step]:
 
 
 def choose_games(game: CoreGame, games: Sequence[PlayedGame]) -> list[Sample]:
-    """The newest game, the one with the largest swing of the value, the longest and a drawn one; none of them twice.
-
-    Args:
-        game: what is played.
-        games: the newest first; only so many are looked at.
-    """
+    """Of `games`, newest first: the newest, that with the largest swing, the longest and a drawn one; none twice."""
     games = [played for played in games[:_NUM_SAMPLED] if played.actions]
     if not games:
         return []

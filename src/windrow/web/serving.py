@@ -75,13 +75,7 @@ def serve(
     limits: Limits | None = None,
     on_start: Iterable[Callable[[], None]] = (),
 ) -> None:
-    """Answer until interrupted.
-
-    Args:
-        app: what answers.
-        listener: where.
-        limits: on connections and messages.
-        on_start: called once connections are taken.
+    """Answer until interrupted; functions in `on_start` are called once connections are taken.
 
     Raises:
         MissingExtraError: uvicorn is not installed.

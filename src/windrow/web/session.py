@@ -16,9 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, get_args
 
@@ -37,7 +35,7 @@ from windrow.search.trees import describe_node, describe_tree, name_line, readab
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
 from windrow.web.positions import Line, read_moves
-from windrow.web.requests import Request
+from windrow.web.requests import Request, answer
 from windrow.web.thinking import SearchRequest, Thinker, ThinkingPool
 
 SIDES = ("a", "b")
@@ -57,31 +55,20 @@ def page_engines() -> tuple[str, ...]:
     return engines_that(lambda engine: engine.capabilities.is_private)
 
 
-@dataclass(slots=True)
 class Table:
-    """What all pages of a server share.
+    """What all pages of a server share. It has threads of its own, which `close` ends.
 
-    game: what is played.
-    evaluators: what may be asked about positions.
-    limits: how much a page may take.
-    start: moves at which a new page begins, as text.
-    position: where these moves start, in the notation of the game; empty: at the beginning.
-    is_second: whether a new page lets the person move second.
+    Args:
+        game: what is played.
+        evaluators: what may be asked about positions.
+        limits: how much a page may take.
+        start: moves at which a new page begins, as text.
+        position: where these moves start, in the notation of the game; empty: at the beginning.
+        is_second: whether a new page lets the person move second.
     """
 
-    game: CoreGame
-    evaluators: list[NamedEvaluator]
-    limits: Limits
-    pool: ThinkingPool
-    ledger: MemoryLedger
-    running: Counter
-    start: str = ""
-    position: str = ""
-    is_second: bool = False
-
-    @classmethod
-    def create(
-        cls,
+    def __init__(
+        self,
         game: CoreGame,
         evaluators: list[NamedEvaluator],
         *,
@@ -89,14 +76,13 @@ class Table:
         start: str = "",
         position: str = "",
         is_second: bool = False,
-    ) -> Table:
-        """A table with threads of its own; `close` ends them."""
-        limits = limits or Limits()
+    ) -> None:
+        self.game, self.evaluators, self.limits = game, evaluators, limits or Limits()
+        self.start, self.position, self.is_second = start, position, is_second
         # A game in Python has one interpreter to run in, and what it raises is kept in one place.
-        num_threads = max(2, num_cores()) if isinstance(game, ByteGame) else 1
-        pool, running = ThinkingPool(num_threads), Counter(limits.max_searches)
-        ledger = MemoryLedger(len(SIDES) * limits.max_connections)
-        return cls(game, evaluators, limits, pool, ledger, running, start, position, is_second)
+        self.pool = ThinkingPool(max(2, num_cores()) if isinstance(game, ByteGame) else 1)
+        self.ledger = MemoryLedger(len(SIDES) * self.limits.max_connections)
+        self.running = Counter(self.limits.max_searches)
 
     def open_session(self, send: Callable[[str], Awaitable[None]]) -> Session:
         """A new page, to which `send` sends."""
@@ -108,12 +94,7 @@ class Table:
 
 
 class Session:
-    """One page. All methods are for the event loop's thread.
-
-    Args:
-        table: what it shares with other pages.
-        send: sends a text to the page.
-    """
+    """One page. All methods are for the event loop's thread."""
 
     def __init__(self, table: Table, send: Callable[[str], Awaitable[None]]) -> None:
         self._table, self._send = table, send
@@ -157,24 +138,13 @@ class Session:
             "has_notation": game.has_notation,
             "second": table.is_second,
         }
-        self._reply(welcome)
+        self._outbox.put_nowait((json.dumps(welcome, allow_nan=False), None))
 
     async def handle(self, text: str) -> bool:
         """Answer one message; False if the page has sent too much nonsense to go on."""
-        number: int | None = None
-        try:
-            request = Request.parse(text)
-            number = request.id
-            answer = await self._answer(request)
-            self._reply({**answer, "id": number})
-        except WindrowError as error:
-            self._num_mistakes += isinstance(error, RequestError)
-            self._reply({"type": "error", "id": number, "message": str(error)})
-        except Exception as error:  # a fault of ours, or of somebody's own game: the page is told, the server goes on
-            traceback.print_exc()
-            self._num_mistakes += 1
-            text = f"the server failed at this: {type(error).__name__}: {error}"
-            self._reply({"type": "error", "id": number, "message": text})
+        message, is_mistake = await answer(text, self._answer)
+        self._num_mistakes += is_mistake
+        self._outbox.put_nowait((message, None))
         await self._catch_up()
         return self._num_mistakes < self._table.limits.max_mistakes
 
@@ -201,9 +171,6 @@ class Session:
             self._has_room.clear()
             await self._has_room.wait()
 
-    def _reply(self, message: Message) -> None:
-        self._outbox.put_nowait((json.dumps(message, allow_nan=False), None))
-
     # --- Requests ---------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request) -> Message:
@@ -226,20 +193,15 @@ class Session:
     async def _set_position(self, request: Request) -> Message:
         limits, line = self._table.limits, self._line
         position = request.text("position", limits.max_message_bytes) if request.has("position") else ""
-        if request.has("text"):
-            words = request.text("text", limits.max_message_bytes)
+        words = request.text("text", limits.max_message_bytes) if request.has("text") else None
+        given = request.integers("moves", limits.max_moves) if words is None else []
 
-            def change() -> Message:
+        def change() -> Message:
+            moves = given
+            if words is not None:
                 moves = read_moves(self._table.game, words, limits.max_moves, line.start_at(position))
-                line.replace(moves, position)
-                return line.describe()
-
-        else:
-            moves = request.integers("moves", limits.max_moves)
-
-            def change() -> Message:
-                line.replace(moves, position)
-                return line.describe()
+            line.replace(moves, position)
+            return line.describe()
 
         return await self._move_to(change)
 
@@ -349,8 +311,8 @@ class Session:
             line = readable_line(search, path[0])
             return {"path": path, "line": line, "names": name_line(self._table.game, root, line)}
 
-        answer = await asyncio.wrap_future(thinker.look(look))
-        return {"type": kind, "side": side, **answer}
+        found = await asyncio.wrap_future(thinker.look(look))
+        return {"type": kind, "side": side, **found}
 
     async def _call(self, side: str, command: Callable[[], Any]) -> Any:
         return await asyncio.wrap_future(self._thinkers[side].call(command))

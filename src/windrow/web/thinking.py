@@ -32,11 +32,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ThinkingPool:
-    """Threads that take turns with all thinkers.
-
-    Args:
-        num_threads: how many.
-    """
+    """Threads that take turns with all thinkers."""
 
     def __init__(self, num_threads: int) -> None:
         self._urgent: deque[Callable[[], None]] = deque()
@@ -98,9 +94,6 @@ class Thinker:
     """One search of one page.
 
     Args:
-        game: the rules.
-        pool: where it runs.
-        limits: how much it may take.
         ledger: where the memory of its tree comes from.
         running: counts the searches that run now.
         publish: called in a thread of the pool with what is known and whether more will come; returns at once.

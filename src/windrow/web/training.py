@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.train.diagnosis import FINDINGS
 from windrow.web.limits import Limits, RequestError
-from windrow.web.requests import Request
+from windrow.web.requests import Request, answer
 from windrow.web.run_data import METRICS, RunData, read_run
 from windrow.web.run_page import describe_game, describe_games, describe_metrics, describe_run
 
@@ -32,9 +30,7 @@ class RunWatch:
     """A run's folder, for all pages that look at it.
 
     Args:
-        folder: the run's.
         game: what is played; needed to show the games of a game that does not come with windrow.
-        interval_s: how often to look for news.
 
     Raises:
         ConfigError: the folder holds no run.
@@ -42,9 +38,9 @@ class RunWatch:
 
     def __init__(self, folder: Path, game: CoreGame | None = None, *, interval_s: float = 1.0) -> None:
         self._folder, self._game, self.interval_s = folder, game, interval_s
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._metrics_stamp, self._signature = self._stamp_metrics(), self._sign_files()
-        self._run: RunData = read_run(folder, game)
+        self.run: RunData = read_run(folder, game)
         self._games: dict[str, Any] | None = None
         self._next_files = monotonic() + _FILES_EVERY_S
         self.metrics_version = self.games_version = 0
@@ -55,16 +51,16 @@ class RunWatch:
 
     def poll(self) -> None:
         """Read what is new; blocks, from any thread."""
-        with self._lock:
+        with self.lock:
             stamps = self._stamp_metrics()
             if stamps[0] is not None and stamps != self._metrics_stamp:  # without a file, curves stay
                 self._metrics_stamp = stamps
-                self._run.read_metrics()
+                self.run.read_metrics()
                 self.metrics_version += 1
             now = monotonic()
             if now >= self._next_files:
                 if (signature := self._sign_files()) != self._signature:
-                    self._run, self._signature = read_run(self._folder, self._game), signature
+                    self.run, self._signature = read_run(self._folder, self._game), signature
                     self._games = None
                     self.games_version += 1
                 self._next_files = now + _FILES_EVERY_S  # what could not be read is tried again sooner
@@ -81,27 +77,12 @@ class RunWatch:
                 signature.append((path.name, path.stat().st_size))
         return signature
 
-    # --- What pages are told ----------------------------------------------------------------------------------
-
-    def describe_run(self) -> dict[str, Any]:
-        """The run in a few words."""
-        return describe_run(self._run)
-
-    def describe_metrics(self) -> dict[str, Any]:
-        """Every metric over the iterations."""
-        with self._lock:
-            return describe_metrics(self._run)
-
     def describe_games(self) -> dict[str, Any]:
         """Games to click through, and openings; made once for all pages."""
-        with self._lock:
+        with self.lock:
             if self._games is None:
-                self._games = describe_games(self._run)
+                self._games = describe_games(self.run)
             return self._games
-
-    def describe_game(self, number: int) -> dict[str, Any]:
-        """One game, position by position; values are for the first player."""
-        return describe_game(self._run, number)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -113,12 +94,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 class RunSession:
-    """One open training page.
-
-    Args:
-        watch: the run.
-        send: sends a text to the page.
-    """
+    """One open training page."""
 
     def __init__(self, watch: RunWatch, send: Callable[[str], Awaitable[None]]) -> None:
         self._watch, self._send = watch, send
@@ -132,23 +108,16 @@ class RunSession:
 
     async def handle(self, text: str) -> bool:
         """Answer one message."""
-        number: int | None = None
-        try:
-            request = Request.parse(text)
-            number = request.id
-            if request.type != "game":
-                raise RequestError(f"there is no request of type {request.type!r:.60}")
-            chosen = request.integer("number", 0, 2**62)
-            answer = await asyncio.to_thread(self._watch.describe_game, chosen)
-        except WindrowError as error:
-            self._num_mistakes += 1
-            answer = {"type": "error", "message": str(error)}
-        except Exception as error:  # a game that its log does not fit, or a fault of ours: the server goes on
-            traceback.print_exc()
-            self._num_mistakes += 1
-            answer = {"type": "error", "message": f"the server failed at this: {type(error).__name__}: {error}"}
-        await self._send(json.dumps({**answer, "id": number}, allow_nan=False))
+        message, is_mistake = await answer(text, self._answer)
+        self._num_mistakes += is_mistake
+        await self._send(message)
         return self._num_mistakes < Limits().max_mistakes
+
+    async def _answer(self, request: Request) -> dict[str, Any]:
+        if request.type != "game":
+            raise RequestError(f"there is no request of type {request.type!r:.60}")
+        number = request.integer("number", 0, 2**62)
+        return await asyncio.to_thread(describe_game, self._watch.run, number)
 
     async def close(self) -> None:
         """The page is gone."""
@@ -158,7 +127,7 @@ class RunSession:
     async def _tell(self) -> None:
         trouble = ""
         try:
-            await self._send(json.dumps(self._watch.describe_run(), allow_nan=False))
+            await self._send(json.dumps(describe_run(self._watch.run), allow_nan=False))
             while True:
                 now = ""
                 try:
@@ -180,11 +149,12 @@ class RunSession:
         if self._metrics_told >= 0:  # at first there is what is known
             watch.poll()
         if watch.metrics_version != self._metrics_told:
-            news.append(watch.describe_metrics())
+            with watch.lock:
+                news.append(describe_metrics(watch.run))
             self._metrics_told = watch.metrics_version
         if watch.games_version != self._games_told:
             if self._games_told >= 0:  # there may be another checkpoint
-                news.append(watch.describe_run())
+                news.append(describe_run(watch.run))
             news.append(watch.describe_games())
             self._games_told = watch.games_version
         return news

@@ -121,9 +121,6 @@ class Diagnosis:
     """Watches a run in progress. Every problem is reported once and kept in findings.jsonl.
 
     Args:
-        folder: folder of the run.
-        config: settings of the run.
-        game: the game.
         first_iteration: the next iteration. Findings of it and later iterations are dropped; a run that was killed
             before it saved a checkpoint left them.
     """
