@@ -18,6 +18,7 @@ from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame
 from windrow.games.targets import import_target
 from windrow.nets.config import FACTS, KINDS, OwnNetwork
+from windrow.play.pretrained import PRETRAINED, default_for, require_pretrained
 from windrow.play.specs import parse_network, parse_spec
 from windrow.search.engines import find_engine
 from windrow.spelling import explain_unknown
@@ -48,9 +49,10 @@ def make_evaluator(
 
     Args:
         game: what it will evaluate.
-        text: `uniform`, `rollout`, `rollout:8`; a checkpoint, an ONNX file, or a .pt2 file as `net.pt2:trust_code=yes`;
-            a network of your own with its first weights, `mynet.py:Net`, or a function, `mynet.py:evaluate`, that is
-            called with a batch of observations; or a built-in network.
+        text: `uniform`, `rollout`, `rollout:8`, `pretrained`, `auto` (`pretrained` if there is one for the game, else
+            `rollout`); a checkpoint, an ONNX file, or a .pt2 file as `net.pt2:trust_code=yes`; a network of your own
+            with its first weights, `mynet.py:Net`, or a function, `mynet.py:evaluate`, that is called with a batch of
+            observations; or a built-in network.
         seed: of the random games.
         backend: what runs a network.
         batch: rows in a typical call.
@@ -61,6 +63,7 @@ def make_evaluator(
         network: what `--network` names: the classes of checkpoints' networks.
         num_threads: threads of a network on the CPU; None: all cores.
     """
+    text = default_for(game, "rollout") if text == "auto" else text
     where = find_engine(engine).capabilities.evaluator
     if where == "actors":
         options = {"seed": seed, "backend": backend, "batch": batch, "has_new_network": has_new_network}
@@ -99,7 +102,7 @@ def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = N
     A Python file is imported, since the user named it here.
     """
     spec = parse_spec(text)
-    path = Path(spec.name)
+    path = require_pretrained(game).path if text == PRETRAINED else Path(spec.name)
     if path.suffix == ".onnx" or path.suffix == ".pt2":
         if path.suffix == ".pt2" and spec.settings.get("trust_code") is not True:
             raise ConfigError(
@@ -119,7 +122,7 @@ def open_network(game: CoreGame, text: str, *, network: Sequence[str] | None = N
         return fold(load_model(path, game=game, network=network).net)
     own = parse_network(text) if all(text.rpartition(":")) and ".py:" in text else None
     if not isinstance(own, OwnNetwork):
-        known = explain_unknown(spec.name, ["uniform", "rollout", *KINDS], what="evaluators")
+        known = explain_unknown(spec.name, ["uniform", "rollout", PRETRAINED, *KINDS], what="evaluators")
         raise ConfigError(f"there is no evaluator {text!r}. {known} A checkpoint or your own mynet.py:Net works too.")
     found = import_target(own.kind, what="network", error=ConfigError)
     if _is_module(found):

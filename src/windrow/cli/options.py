@@ -15,6 +15,7 @@ from windrow.engines import EngineOptions, option_names
 from windrow.errors import UnknownKeyError
 from windrow.games.registry import game_names
 from windrow.play.players import PLAYER_KINDS
+from windrow.play.pretrained import PRETRAINED
 from windrow.play.specs import parse_settings
 from windrow.settings import Settings, read_file, read_section
 from windrow.spelling import explain_unknown
@@ -44,8 +45,10 @@ def complete_player(incomplete: str) -> list[str]:
 
 
 def complete_evaluator(incomplete: str) -> list[str]:
-    """Evaluators that need no network, and paths."""
-    return [name for name in ("uniform", "rollout") if name.startswith(incomplete)] + list(_paths(incomplete))
+    """Evaluators with a name, and paths."""
+    return [name for name in ("uniform", "rollout", PRETRAINED) if name.startswith(incomplete)] + list(
+        _paths(incomplete)
+    )
 
 
 def complete_engine(incomplete: str) -> list[str]:
@@ -170,7 +173,8 @@ EvaluatorOption: TypeAlias = Annotated[
         "--evaluator",
         "-e",
         help="[cyan]rollout[/cyan] (random games; [cyan]rollout:8[/cyan] plays eight per position), "
-        "[cyan]uniform[/cyan] (no knowledge beyond the rules), a checkpoint, an ONNX file, or your own network or "
+        "[cyan]uniform[/cyan] (no knowledge beyond the rules), [cyan]pretrained[/cyan] (the network that comes with "
+        "windrow), a checkpoint, an ONNX file, or your own network or "
         "function, such as [cyan]mynet.py:Net[/cyan].",
         autocompletion=complete_evaluator,
     ),

@@ -29,9 +29,11 @@ from windrow.games.native import NativeGame
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.turns import parse_turn, render_for
 from windrow.play.players import Player, SearchPlayer, make_player
+from windrow.play.pretrained import default_for
 from windrow.play.specs import parse_game
 
-_DEFAULT_PLAYER = "rollout:1000"
+_UNTRAINED = "rollout:1000"
+"""The opponent in games for which windrow has no trained network."""
 _WITHOUT_NETWORK = ("rollout", "uniform")
 """Evaluators without a network, which every page offers."""
 _MAX_LISTED = 60
@@ -47,7 +49,8 @@ def register(app: typer.Typer) -> None:
             "windrow play connect4 --checkpoint runs/c4 # with a trained network",
             "windrow play gomoku -c runs/a -c runs/b # compare two networks side by side",
             "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
-            "windrow play othello --text # in the terminal, against rollout:1000",
+            "windrow play othello --text # in the terminal, against the network that comes with windrow",
+            "windrow play othello pretrained:level=2 # an easier opponent; levels go from 1 to 5",
             "windrow play connect4 solver --moves 4444 # in the terminal, from a position",
             "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # in the browser, from a position",
             "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
@@ -61,8 +64,8 @@ def play(
         str | None,
         typer.Argument(
             metavar="PLAYER",
-            help="Play in the terminal against this player: [cyan]rollout:1000[/cyan], [cyan]random[/cyan], "
-            "[cyan]solver[/cyan] or a checkpoint. Without a player, a page opens in the browser.",
+            help="Play in the terminal against this player: [cyan]pretrained[/cyan], [cyan]rollout:1000[/cyan], "
+            "[cyan]random[/cyan], [cyan]solver[/cyan] or a checkpoint. Without a player, a page opens in the browser.",
             autocompletion=complete_player,
         ),
     ] = None,
@@ -76,9 +79,7 @@ def play(
         int | None,
         typer.Option("--seed", help="Random seed of the player and of chance (default: a new one every time).", min=0),
     ] = None,
-    is_text: Annotated[
-        bool, typer.Option("--text", help="Play in the terminal (against rollout:1000 if no PLAYER is given).")
-    ] = False,
+    is_text: Annotated[bool, typer.Option("--text", help="Play in the terminal even if no PLAYER is given.")] = False,
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,10 +127,11 @@ def play(
         raise ConfigError(
             f"--checkpoint is for the page. In the terminal, name the player: windrow play {game} {checkpoint[0]}"
         )
-    refuse_evaluator(player or _DEFAULT_PLAYER)
+    player = player or default_for(rules, _UNTRAINED)
+    refuse_evaluator(player)
     start = rules.state_from_moves(moves) if position is None else rules.parse(position)
-    with stderr().status(f"loading {player or _DEFAULT_PLAYER}"):
-        opponent = make_player(rules, player or _DEFAULT_PLAYER, seed=seed, network=network, num_threads=threads)
+    with stderr().status(f"loading {player}"):
+        opponent = make_player(rules, player, seed=seed, network=network, num_threads=threads)
     table = _Table(rules, opponent, own_side=int(is_second), start=start, seed=seed, is_quiet=as_json)
     try:
         table.run()
@@ -169,6 +171,7 @@ def _open_page(
     if is_second and game.num_players < 2:
         raise ConfigError(f"{game!r} is a single-player game: it has no opponent")
     _ = game.parse(position) if position else game.state_from_moves(moves)  # errors are better said here
+    names = names or [default_for(game, _WITHOUT_NETWORK[0])]
     known = [*names, *(name for name in _WITHOUT_NETWORK if name not in names)]
     made = [make(name) for name in known]
     evaluators = [NamedEvaluator(one.label, one.evaluator, is_network=one.is_network) for one in made]

@@ -79,7 +79,7 @@ CheckpointOption = Annotated[
 
 
 def gomocup(
-    evaluator: EvaluatorOption = "rollout",
+    evaluator: EvaluatorOption = "auto",
     checkpoint: CheckpointOption = None,
     network: NetworkOption = None,
     threads: ThreadsOption = None,
@@ -112,7 +112,11 @@ def gomocup(
             game, name, seed=seed, backend=backend, batch=batch, network=network, num_threads=threads
         ).evaluator
 
-    about = {"rollout": "random games, without a network", "uniform": "only the rules, without a network"}
+    about = {
+        "auto": "the network that comes with windrow where it has one for the board, otherwise random games",
+        "rollout": "random games, without a network",
+        "uniform": "only the rules, without a network",
+    }
     words = about.get(name.partition(":")[0], f"the network of {name}")
     if as_json:
         print_json({**about_brain(words), "evaluator": name, "config": config.to_dict()})
@@ -122,7 +126,7 @@ def gomocup(
 
 def analysis(
     game: GameArgument,
-    evaluator: EvaluatorOption = "rollout",
+    evaluator: EvaluatorOption = "auto",
     checkpoint: CheckpointOption = None,
     network: NetworkOption = None,
     threads: ThreadsOption = None,

@@ -3,6 +3,7 @@
 from windrow.play.elo import SequentialTest, elo_to_score, score_to_elo
 from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.players import Player, RandomPlayer, SearchPlayer, make_player
+from windrow.play.pretrained import Pretrained, find_pretrained, pretrained_networks
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
 from windrow.play.seating import Gain
 from windrow.play.solved import SolvedPosition, SolvedScore, score_player, solved_positions
@@ -16,6 +17,7 @@ __all__ = [
     "MatchProgress",
     "MatchResult",
     "Player",
+    "Pretrained",
     "RandomPlayer",
     "RatedGame",
     "Ratings",
@@ -28,11 +30,13 @@ __all__ = [
     "TournamentGame",
     "TournamentResult",
     "elo_to_score",
+    "find_pretrained",
     "fit_ratings",
     "make_player",
     "parse_game",
     "play_match",
     "play_tournament",
+    "pretrained_networks",
     "score_player",
     "score_to_elo",
     "solved_positions",

@@ -11,6 +11,7 @@ import os
 import random
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,6 +22,7 @@ from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
+from windrow.play.pretrained import LEVELS, PRETRAINED, require_pretrained
 from windrow.play.solver import SolverPlayer
 from windrow.play.solver_book import num_stones
 from windrow.play.specs import Spec, parse_networks, parse_spec
@@ -28,7 +30,7 @@ from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
 from windrow.spelling import explain_unknown
 
-PLAYER_KINDS = ("random", "rollout", "uniform", "solver")
+PLAYER_KINDS = ("random", "rollout", "uniform", "solver", PRETRAINED)
 """Names of players; a spec begins with one of them or with the path of a checkpoint."""
 
 DEFAULT_SIMULATIONS = 100
@@ -176,6 +178,8 @@ def make_player(
     - `rollout:400`: a search of 400 simulations that evaluates positions by random games.
     - `uniform:400`: a search of 400 simulations that knows only the rules.
     - `solver`: perfect play, for Connect-4.
+    - `pretrained`: the trained network that comes with windrow, for some games; `pretrained:level=1` to `level=5` are
+      easier and harder opponents.
     - A checkpoint: the folder of a run, the folder of one of its checkpoints, or a model.safetensors file.
 
     Settings follow after a colon: `rollout:400,rollouts=4,c_puct=2`, `runs/c4:sims=100,backend=torch,temperature=1`, or
@@ -208,6 +212,8 @@ def make_player(
         return RandomPlayer(seed=seed, name=parsed.text) if parsed.name == "random" else SolverPlayer(game, seed=seed)
     if parsed.name in ("rollout", "uniform"):
         return _make_searcher(game, parsed, seed, num_threads)
+    if parsed.name == PRETRAINED:
+        parsed = _at_level(replace(parsed, name=str(require_pretrained(as_core_game(game)).path)))
     if os.path.exists(parsed.name):
         return _make_network_player(game, parsed, seed, network, num_threads)
     known = explain_unknown(parsed.name, PLAYER_KINDS, what="players")
@@ -268,6 +274,16 @@ def _make_network_player(
     threads = settings.get("num_threads", num_threads)
     evaluator = load(fold(model.net), game=game, backend=str(backend), batch=batch, num_threads=threads)
     return SearchPlayer(game, evaluator, **read, owns_evaluator=True)
+
+
+def _at_level(spec: Spec) -> Spec:
+    """The spec with the settings of its level, where it names one; other settings of the spec win."""
+    settings = dict(spec.settings)
+    level = settings.pop("level", None)
+    if level is not None and (isinstance(level, bool) or level not in LEVELS):
+        raise ConfigError(f"{spec.text!r}: levels go from {min(LEVELS)} (beginner) to {max(LEVELS)} (full strength)")
+    named = {_ABBREVIATIONS.get(key, key): value for key, value in settings.items()}
+    return replace(spec, settings={**LEVELS.get(level or 0, {}), **named})
 
 
 def _settings_of(spec: Spec, num_threads: int | None) -> dict[str, Any]:
