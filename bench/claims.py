@@ -106,7 +106,7 @@ CPU_ROWS = (
         tuple(f"share of the network's throughput, {count}, 64 trees, start" for count in ("1 thread", "2 threads")),
     ),
     Row(
-        "the same network, positions per second at batch 128, two threads: PyTorch as it is and compiled, ONNX "
+        "positions per second of that network at batch 128, two threads: PyTorch as it is and compiled, ONNX "
         "Runtime, OpenVINO f32, bf16, int8",
         "backends",
         tuple(f"{backend}, 2 threads, batch 128" for backend in BACKENDS),
@@ -136,7 +136,7 @@ CPU_ROWS = (
         "game_kinds",
         ("compiled game against built in, 256 trees",),
     ),
-    Row("the same as a plain Python class, simulations per second", "game_kinds", ("plain Python game, 256 trees",)),
+    Row("Connect-4 as a plain Python class, simulations per second", "game_kinds", ("plain Python game, 256 trees",)),
     Row(
         "OpenSpiel's Connect-4 searched by windrow against OpenSpiel's own Python search, 64 and 400 simulations",
         "openspiel_adapter",
@@ -156,7 +156,11 @@ PEER_ROWS = (
         "peers",
         tuple(f"windrow against {name}" for name in CONTENDERS),
     ),
-    Row("the same in f32", "peers", tuple(f"windrow, f32, against {name}" for name in CONTENDERS)),
+    Row(
+        "with the ResNet in f32: windrow against the same three",
+        "peers",
+        tuple(f"windrow, f32, against {name}" for name in CONTENDERS),
+    ),
     *(
         Row(
             f"trees alone, one core, 64 positions, {count} simulations: windrow against mctx + pgx, LightZero's C++ "
@@ -171,7 +175,7 @@ PEER_ROWS = (
     ),
     *(
         Row(
-            f"the same, {count} simulations, with a random game for every leaf: windrow with all positions at once, "
+            f"trees alone with a random game for every leaf, {count} simulations: windrow with all positions at once, "
             "and one by one, against OpenSpiel's C++ search",
             "peers_tree",
             tuple(
@@ -234,9 +238,9 @@ def gpu_training_claims() -> str:
     names = ("right moves with 400 simulations", "right moves, bare policy")
     searched, bare = (results.find("tensor_training", name) for name in names)
     return (
-        f"{results.origin}\n\nTraining on the device, Connect-4 from random weights ({searched.note}; compilation "
-        f"excluded): {percent(searched)} of the solved positions right with 400 simulations, {percent(bare)} with the "
-        "bare policy."
+        f"{results.origin}\n\nTraining on the device takes Connect-4 from random weights to {percent(searched)} of the "
+        f"solved positions right with 400 simulations, and {percent(bare)} with the bare policy ({searched.note}; "
+        "compilation excluded)."
     )
 
 
@@ -246,10 +250,10 @@ def training_claims() -> str:
     names = ("games played", "right moves, 100 simulations", "right moves, rollout:1000", "score against rollout:400")
     games, right, yardstick, score = (results.find("training", name) for name in names)
     return (
-        f"{results.origin}\n\nWhat three minutes of training gave (`make demo` does the same; one run): "
-        f"{games.value:,.0f} games; the player, with 100 simulations, keeps the theoretical result in {percent(right)} "
-        f"of 600 solved Connect-4 positions, where `rollout:1000` does in {percent(yardstick)}, and scores "
-        f"{percent(score)} against `rollout:400` ({score.note.partition(';')[0]})."
+        f"{results.origin}\n\nThree minutes of training gave a player after {games.value:,.0f} games (`make demo`; one "
+        f"run). With 100 simulations it keeps the theoretical result in {percent(right)} of 600 solved Connect-4 "
+        f"positions; `rollout:1000` does in {percent(yardstick)}. It scores {percent(score)} against `rollout:400` "
+        f"({score.note.partition(';')[0]})."
     )
 
 
