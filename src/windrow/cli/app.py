@@ -34,6 +34,7 @@ _TYPES: dict[Any, str] = {int: "N", list[int]: "N", float: "X", str: "TEXT", lis
 
 # Typer brings Click along in some versions and depends on it in others; this names the same class in both.
 _UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+_NAMES_OF_HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class WindrowGroup(TyperGroup):
@@ -74,7 +75,9 @@ def _shorten_types(command: Any) -> None:
     """Show N for a number and nothing for a flag in every help, where Typer writes <int range> and <bool>."""
     for inner in getattr(command, "commands", {}).values():
         _shorten_types(inner)
-    for parameter in command.params:
+    # Typer makes the option of --help when it is asked for, and keeps it.
+    helping = command.get_help_option(typer.Context(command, **_NAMES_OF_HELP))
+    for parameter in (*command.params, *filter(None, (helping,))):
         if parameter.metavar is None and parameter.param_type_name == "option":
             of = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)  # newer Typer only
             parameter.metavar = "" if parameter.is_flag else _TYPES.get(of)
@@ -128,7 +131,7 @@ app = typer.Typer(
     cls=WindrowGroup,
     help="Neural Monte-Carlo tree search for your own games and networks.",
     rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_NAMES_OF_HELP,
     pretty_exceptions_enable=False,
 )
 
