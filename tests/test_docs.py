@@ -239,6 +239,14 @@ def test_a_table_that_is_torn_is_seen() -> None:
     assert rows_without_a_header(f"{whole}\n| 3 | 4 |\n") == ["| 3 | 4 |"]
 
 
+def test_the_start_page_says_what_every_page_is_for() -> None:
+    """One line a page, in the order of the menu; the pages of the API share one."""
+    menu = re.findall(r"([\w/-]+\.md)$", read("mkdocs.yml"), re.MULTILINE)
+    wanted = [page for page in menu if page != "index.md" and (page == "api/index.md" or not page.startswith("api/"))]
+    lines = re.findall(r"^\| \[[^]]+\]\(([\w/-]+\.md)\) \| .+ \|$", read("docs/index.md"), re.MULTILINE)
+    assert lines == wanted
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_nobody_is_sent_to_another_project(page: str) -> None:
     """On PyPI windrow is windrow-mcts; the name windrow belongs to another project."""
