@@ -53,7 +53,7 @@ def fill_page(text: str, parts: Mapping[str, str]) -> str:
 
 
 def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Where the figures come from: a column for every network, and all commands."""
+    """Where the figures come from: what all networks share, a line for every network, and all commands."""
     titles: list[str] = []
     facts: list[dict[str, str]] = []
     for game, title in TITLES.items():
@@ -62,13 +62,14 @@ def source_table(sources: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
             titles.append(title + (f", network {number}" if len(networks) > 1 else ""))
             runs = [source["machine"] for source in sources[game] if source["network"] == network]
             facts.append({**together(runs), "network": network})
-    rows = [
-        (name, *(some.get(name, "") for some in facts))
-        for name in dict.fromkeys(name for some in facts for name in some)
-    ]
-    shown = [row for row in rows if set(row[1:]) != {"not installed"}]
+    names = list(dict.fromkeys(name for some in facts for name in some))
+    values = {name: [some.get(name, "") for some in facts] for name in names}
+    shared = [name for name in names if len(set(values[name])) == 1 and len(facts) > 1]
+    alike = ", ".join(f"{name} {values[name][0]}" for name in shared if values[name][0] != "not installed")
+    others = [name for name in names if name not in shared and set(values[name]) != {"not installed"}]
+    lines = [(title, *(values[name][row] for name in others)) for row, title in enumerate(titles)]
     commands = dict.fromkeys(f"    {source['command']}" for game in TITLES for source in sources.get(game, ()))
-    return "\n\n".join([table(("", *titles), shown), *commands])
+    return "\n\n".join([*([f"All runs: {alike}."] if alike else ()), table(("", *others), lines), *commands])
 
 
 def leaves_table(rows: Sequence[Row], rule: tuple[str, str]) -> str:
