@@ -218,7 +218,9 @@ ROWS: dict[str, Callable[[Capabilities], str]] = {
     "time limit, `stream`, `stop`": lambda able: yes(able.has_time_limit and able.streams),
     "prediction cache": lambda able: {"shared": "yes", "own": "one per worker", "none": "no"}[able.cache],
     "Gumbel root": lambda able: "yes" if able.max_gumbel_leaves is None else "with one leaf in flight",
-    "[settings of the selection](search.md#settings-of-the-selection)": lambda able: yes(not able.fixed),
+    "[settings of the selection](search.md#settings-of-the-selection)": lambda able: (
+        f"all but {', '.join(f'`{name}`' for name in able.fixed)}" if able.fixed else "yes"
+    ),
     "skipped collisions": lambda able: yes("skip" in able.collisions),
     "`trees_per_root`": lambda able: yes(able.has_copies),
     "same visits for the same seed": lambda able: yes(able.is_deterministic),

@@ -129,7 +129,7 @@ def test_gumbel_below_the_root_follows_the_improved_policy():
         ({"root_policy_temperature": 0.0}, "root_policy_temperature must be from"),
         ({"choose": "lcb", "root": "gumbel"}, 'set choose="visits"'),
         ({"choose": "lcb", "trees_per_root": 2}, "set trees_per_root=1"),
-        ({"engine": "tensor", "value_scale": "tree"}, "does not support value_scale='tree': set value_scale='fixed'"),
+        ({"engine": "tensor", "interior": "gumbel"}, "does not support interior='gumbel': set interior='puct'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings: dict[str, Any], words: str):

@@ -20,6 +20,22 @@ SETTINGS: list[dict[str, Any]] = [
     {"root": "gumbel", "gumbel_scale": 1.0},
     {"on_collision": "share", "leaves_per_tree": 4, "first_play": "parent", "in_flight": "loss"},
 ]
+SELECTION: list[dict[str, Any]] = [
+    {
+        "root_first_play": 1.0,
+        "root_policy_temperature": 2.0,
+        "c_puct_growth": 1.0,
+        "value_scale": "node",
+        "choose": "lcb",
+    },
+    {
+        "root_first_play": "parent",
+        "value_scale": "tree",
+        "on_collision": "share",
+        "leaves_per_tree": 4,
+        "choose": "lcb",
+    },
+]
 compiled: set[str] = set()
 
 
@@ -50,7 +66,7 @@ def compile_kernel(kernel: Any, *given: Any, grid: Any = None, warmup: bool = Fa
 def main() -> None:
     """Call every kernel for small and large numbers of actions, with and without chance and proofs."""
     setattr(JITFunction, "run", compile_kernel)  # noqa: B010
-    for settings in SETTINGS:
+    for settings in [*SETTINGS, *SELECTION]:
         for prove in (False, True):
             config = SearchConfig(num_simulations=8, prove=prove, **settings)
             for name in ("connect4", "gomoku", "rafts"):

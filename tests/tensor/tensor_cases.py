@@ -212,8 +212,8 @@ def assert_same_pools(first: TensorSearch, second: TensorSearch) -> None:
     assert torch.equal(given, pools[1].next_free)
     is_given = torch.arange(pools[0].num_slots, device=given.device) < given[:, None]
     nodes = ("to_play", "value", "node_sum", "node_visits", "parent_of", "action_of")
-    proofs = () if pools[0].proof is None else ("proof",)
-    for field in (*nodes, *proofs, "visits", "value_sum", "prior", "child"):
+    more = [name for name in ("proof", "node_squares", "node_scale") if getattr(pools[0], name) is not None]
+    for field in (*nodes, *more, "visits", "value_sum", "prior", "child"):
         ours, theirs = (getattr(pool, field)[is_given] for pool in pools)
         if ours.dim() > 1:
             ours, theirs = ours[:, :num_edges], theirs[:, :num_edges]

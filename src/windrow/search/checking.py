@@ -30,8 +30,8 @@ _BUDGET = 48
 _SELECTION: list[dict[str, Any]] = [
     {"c_puct_growth": 1.0, "c_puct_base": 10.0, "value_scale": "tree"},
     {"value_scale": "node", "root_first_play": 1.0},
-    {"root_policy_temperature": 1.3, "interior": "gumbel"},
-    {"choose": "lcb", "lcb_deviations": 1.0},
+    {"interior": "gumbel"},
+    {"choose": "lcb", "lcb_deviations": 1.0, "root_policy_temperature": 1.3},
 ]
 
 

@@ -26,7 +26,8 @@ class TensorResult:
     is_overdrawn: [B] bool in a game with chance: in this tree, more chance nodes followed each other than the game's
         `max_draws`; see `check`. Otherwise None.
     improved_policy: [B, A] float32 with a Gumbel root: the prior, improved by the values found. Otherwise None.
-    chosen_action: [B] int64 with a Gumbel root: the action that survived the halving. Otherwise None.
+    chosen_action: [B] int64 with a Gumbel root: the action that survived the halving. With `choose="lcb"`: the action
+        of the highest lower confidence bound. Otherwise None.
     proven: what is proven, with `SearchConfig(prove=True)`. Otherwise None.
 
     All fields are copies. The properties are computed from them on first access.
@@ -83,7 +84,8 @@ class TensorResult:
     def best_action(self) -> Tensor:
         """[B] int64 most visited action; ties go to the lowest action. Without simulations: the highest prior.
 
-        With a Gumbel root: the action that survived the halving. No action that a proven one beats is chosen.
+        With a Gumbel root: the action that survived the halving. With `choose="lcb"`: the action of the highest lower
+        confidence bound. No action that a proven one beats is chosen.
         """
         return self._weights.argmax(1) if self.chosen_action is None else self.chosen_action
 

@@ -23,11 +23,12 @@ from windrow.tensor.game import TensorGame, as_chance_game, check_game, is_chanc
 from windrow.tensor.ops import load_kernels
 from windrow.tensor.result import TensorResult
 from windrow.tensor.rules import Rules, check_config
+from windrow.tensor.tree.bounds import surest_actions
 from windrow.tensor.tree.chance import bytes_of_chance, make_chance
 from windrow.tensor.tree.gumbel_roots import make_roots
 from windrow.tensor.tree.leaves import Leaves
 from windrow.tensor.tree.memory import check_memory
-from windrow.tensor.tree.pools import Pools, make_pools, slots_for
+from windrow.tensor.tree.pools import NodeFields, Pools, make_pools, slots_for
 from windrow.tensor.tree.proofs import read_root_proofs
 from windrow.tensor.tree.reuse import advance
 from windrow.tensor.tree.under_way import Answer, bytes_under_way, make_in_flight, make_root_rows, make_walks
@@ -108,8 +109,8 @@ class TensorSearch:
         if self.max_nodes < slots_for(game, min(self.num_simulations, 1)):
             raise ConfigError(f"max_nodes={self.max_nodes} leaves no room for a search: increase it, or remove it")
         self._num_leaves = self.config.leaves_per_tree or 1
-        prove, max_memory = self.config.prove, self.config.max_memory
-        check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, max_memory, prove=prove)
+        more, max_memory = NodeFields.of(self.config), self.config.max_memory
+        check_memory(game, num_trees, self.max_nodes, self._num_leaves, self.device, max_memory, more)
         self._rules = Rules.of(self.config)
         self.fusion = "one kernel was not asked for"
         """Agreement of the fused kernel with float32, or the reason why the network is not fused."""
@@ -117,7 +118,7 @@ class TensorSearch:
             evaluator = self._fuse(evaluator, is_required=bool(is_fused))
         self._network = Network(evaluator, self.device, game.num_actions)
         with torch.no_grad():
-            self._pools = make_pools(game, num_trees, self.max_nodes, self.device, prove=prove)
+            self._pools = make_pools(game, num_trees, self.max_nodes, self.device, more)
             self._walks = make_walks(self._pools, self._num_leaves)
             self._root_rows = make_root_rows(self._pools, self._walks)
             self._in_flight = make_in_flight(self.config, self._pools, self._num_leaves)
@@ -142,8 +143,11 @@ class TensorSearch:
             )
         shape = (num_trees, game.num_actions)
         self._noise = torch.zeros(shape, dtype=torch.float32, device=self.device)
-        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # root priors without noise
-        self._is_moved = torch.ones(num_trees, dtype=torch.bool, device=self.device)  # roots without noise so far
+        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # root priors of the evaluator
+        self._flat = self._clean if self.config.root_policy_temperature == 1 else torch.zeros_like(self._clean)
+        self._is_moved = torch.ones(
+            num_trees, dtype=torch.bool, device=self.device
+        )  # roots with the evaluator's priors
         self._gumbel = None
         if self.config.root == "gumbel":
             self._gumbel = make_roots(self.config, num_trees, game.num_actions, self.device)
@@ -214,7 +218,7 @@ class TensorSearch:
             self._evaluate_roots()
         else:
             self._graphs.roots.replay()
-        self._mix_noise()
+        self._prepare_priors()
         visits_before = self._pools.node_visits[:, 0].clone()
         self._begin(budget)
         self._num_searches += 1
@@ -388,20 +392,26 @@ class TensorSearch:
             self._in_flight.edges.zero_()
             self._in_flight.nodes.zero_()
 
-    def _mix_noise(self) -> None:
-        config, pools = self.config, self._pools
-        if config.dirichlet_fraction == 0:
+    def _prepare_priors(self) -> None:
+        """Flatten the priors of the roots and mix noise into them, in place of those of an earlier search."""
+        config, pools, noise = self.config, self._pools, self._kernels.noise
+        if config.dirichlet_fraction == 0 and config.root_policy_temperature == 1:
             return
         torch.where(self._is_moved[:, None], pools.root_priors, self._clean, out=self._clean)
         self._is_moved.zero_()
-        self._kernels.noise.root_noise(
+        if config.root_policy_temperature != 1:
+            noise.flatten(self._clean, self._rules.root_temperature, self._flat)
+            pools.root_priors.copy_(self._flat)
+        if config.dirichlet_fraction == 0:
+            return
+        noise.root_noise(
             self._clean >= 0,
             seed=config.seed,
             num_searches=self._num_searches,
             alpha=config.dirichlet_alpha,
             noise=self._noise,
         )
-        self._kernels.noise.mix_noise(pools, self._clean, self._noise, config.dirichlet_fraction)
+        noise.mix_noise(pools, self._flat, self._noise, config.dirichlet_fraction)
 
     def _begin(self, budget: int) -> None:
         if self._in_flight is not None:
@@ -427,6 +437,8 @@ class TensorSearch:
             if proven is not None:
                 # Where the value is proven, one action is playable.
                 improved = torch.where(proven.values.isnan()[:, None], improved, proven.playable.to(improved.dtype))
+        if self.config.choose == "lcb":
+            chosen = surest_actions(pools, self._rules.lcb_deviations, None if proven is None else proven.playable)
         result = TensorResult(
             visits=pools.visits[:, 0, :num_actions].clone(),
             value_sum=pools.value_sum[:, 0, :num_actions].clone(),

@@ -6,8 +6,9 @@ run on any device. Their loops wait for the device in every step, so they are sl
     one_leaf    one simulation of every tree: the fast path for K = 1, and the evaluation of new roots
     rounds      K simulations of every tree at a time, selected without each other's results
     proofs      proven values, which the functions above follow up the tree
+    spread      the exploration constant where it differs between nodes, and the spread of values it may depend on
     gumbel      the Gumbel root, which divides its simulations by sequential halving
-    noise       Dirichlet noise at the roots
+    noise       temperature and Dirichlet noise of the priors at the roots
     outcomes    draws of chance outcomes
     numerics    exp, log, softmax and random numbers, with the same bits as `windrow.numerics`
     tower       a residual network in one kernel; its two versions agree only up to rounding

@@ -1,4 +1,4 @@
-"""Noise at the roots in plain torch ops: Dirichlet draws, with the same bits in every engine, mixed into the priors."""
+"""The priors of the roots in plain torch ops, with the same bits in every engine: temperature, and Dirichlet noise."""
 
 from __future__ import annotations
 
@@ -55,6 +55,20 @@ def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noi
     # A finished game has no legal actions and no noise.
     total = torch.where(total > 0.0, total, 1.0)
     noise.copy_(powers / total[:, None])
+
+
+def flatten(clean: Tensor, temperature: float, flat: Tensor) -> None:
+    """Write the priors `clean` [B, A] to the power of 1/temperature, normalized, into `flat`; -1 where they are -1."""
+    prior = clean.to(torch.float64)
+    logs = log64(torch.where(prior > 0.0, prior, 1.0))
+    highest = log64(prior.amax(1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny))
+    # The divisor is a tensor, because on a GPU division by a number is multiplication by its inverse.
+    exponents = (logs - highest) / torch.full_like(prior, temperature)
+    powers = torch.where(prior > 0.0, exp64(torch.where(prior > 0.0, exponents, -1000.0)), 0.0)
+    total = sum_in_order(powers)
+    # A finished game has no legal actions.
+    total = torch.where(total > 0.0, total, 1.0)
+    flat.copy_(torch.where(clean >= 0, powers / total[:, None], -1.0))
 
 
 def mix_noise(pools: Pools, clean: Tensor, noise: Tensor, fraction: float) -> None:

@@ -1,4 +1,4 @@
-"""Noise at the roots as Triton kernels: the functions of `noise_torch.py`, with equal signatures and results."""
+"""The priors of the roots as Triton kernels: the functions of `noise_torch.py`, with equal signatures and results."""
 
 # Kernels are written in Triton's language, whose types pyright cannot check.
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportAttributeAccessIssue=false
@@ -110,6 +110,44 @@ def root_noise(legal: Tensor, *, seed: int, num_searches: int, alpha: float, noi
     kernel = _dirichlet_kernel
     kernel[(triton.cdiv(num_trees, _WARP),)](
         *(legal.contiguous(), logs, noise, num_trees), A=num_actions, BLOCK=_WARP, num_warps=1, enable_fp_fusion=False
+    )
+
+
+@triton.jit
+def _flatten_kernel(clean, flat, temperature, num_trees, A: tl.constexpr, BLOCK: tl.constexpr):
+    """Each tree has one lane, as in `_dirichlet_kernel`."""
+    tree = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    is_tree = tree < num_trees
+    largest = tl.full([BLOCK], -1.0, tl.float32)
+    for a in range(A):
+        largest = tl.maximum(largest, tl.load(clean + tree * A + a, mask=is_tree, other=-1.0))
+    divisor = (tl.zeros([BLOCK], tl.float32) + temperature).to(tl.float64)
+    highest = log64(tl.where(largest > 0.0, largest, 1.0).to(tl.float64))
+    total = tl.zeros([BLOCK], tl.float64)
+    for a in range(A):
+        total += _flat_power(tl.load(clean + tree * A + a, mask=is_tree, other=-1.0), highest, divisor)
+    total = tl.where(total > 0.0, total, 1.0)
+    for a in range(A):
+        p = tl.load(clean + tree * A + a, mask=is_tree, other=-1.0)
+        share = (_flat_power(p, highest, divisor) / total).to(tl.float32)
+        tl.store(flat + tree * A + a, tl.where(p >= 0.0, share, -1.0), mask=is_tree)
+
+
+@triton.jit
+def _flat_power(p, highest, divisor):
+    """Return p to the power of 1/temperature, relative to that of the highest prior."""
+    log = log64(tl.where(p > 0.0, p, 1.0).to(tl.float64))
+    exponent = (log - highest) / divisor
+    return tl.where(p > 0.0, exp64(tl.where(p > 0.0, exponent, -1000.0)), 0.0)
+
+
+def flatten(clean: Tensor, temperature: float, flat: Tensor) -> None:
+    """See `noise_torch.flatten`."""
+    num_trees, num_actions = clean.shape
+    assert clean.is_contiguous() and flat.is_contiguous()
+    kernel: Any = _flatten_kernel
+    kernel[(triton.cdiv(num_trees, _WARP),)](
+        *(clean, flat, temperature, num_trees), A=num_actions, BLOCK=_WARP, num_warps=1, enable_fp_fusion=False
     )
 
 

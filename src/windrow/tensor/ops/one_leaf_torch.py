@@ -15,6 +15,7 @@ from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.tensor.ops.numerics_torch import softmax
 from windrow.tensor.ops.outcomes_torch import draw, pick
 from windrow.tensor.ops.proofs_torch import back_up_and_prove, score_proven
+from windrow.tensor.ops.spread_torch import begin_spread, exploration, raise_spread
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
 from windrow.tensor.tree.pools import NO_CHILD, PROVEN, Pools
@@ -91,11 +92,11 @@ def best_action(
     """Return the action [B] int64 that PUCT selects at one node of each tree; `in_flight` is given for K > 1."""
     edges = (tree, node, slice(None, pools.num_actions))
     visits, prior, own = pools.visits[edges], pools.prior[edges], pools.node_visits[tree, node]
-    if rules.is_parent:
-        mean = pools.node_sum[tree, node].to(torch.float32) / own.to(torch.float32)
-        first_play = (mean - rules.first_play)[:, None]
-    else:
-        first_play = torch.full_like(prior[:, :1], rules.first_play)
+    mean = pools.node_sum[tree, node].to(torch.float32) / own.to(torch.float32)
+    first_play = mean - rules.first_play if rules.is_parent else torch.full_like(mean, rules.first_play)
+    if rules.root_play != "same":
+        at_root = mean if rules.root_play == "parent" else torch.full_like(mean, rules.root_first_play)
+        first_play = torch.where(node == 0, at_root, first_play)
     tries, numerator, denominator = visits, pools.value_sum[edges].to(torch.float32), visits
     if in_flight is not None:
         waiting, own = in_flight.edges[edges], own + in_flight.nodes[tree, node]
@@ -105,9 +106,9 @@ def best_action(
         if in_flight.rule == "loss":
             numerator = numerator - in_flight.virtual_loss * waiting.to(torch.float32)
     q = numerator / torch.clamp_min(denominator, 1).to(torch.float32)
-    q = torch.where(denominator > 0, q, first_play)
+    q = torch.where(denominator > 0, q, first_play[:, None])
     sqrt_visits = torch.sqrt(own.to(torch.float32))[:, None]
-    score = q + rules.c_puct * prior * sqrt_visits / (1 + tries).to(torch.float32)
+    score = q + exploration(pools, rules, tree, node, own) * prior * sqrt_visits / (1 + tries).to(torch.float32)
     if pools.proof is not None:
         score = score_proven(score, pools.value_sum[edges], visits, pools.child[edges])
     return torch.where(prior >= 0, score, -torch.inf).argmax(1)
@@ -138,6 +139,7 @@ def describe_leaves(pools: Pools, answer: Answer, tree: Tensor, rows: UnderWay) 
     pools.value[tree, slot] = for_first
     pools.node_sum[tree, slot] = torch.where(is_over, 0.0, values).to(torch.float64)
     pools.node_visits[tree, slot] = (~is_over).to(torch.int32)
+    begin_spread(pools, tree, slot)
     pools.parent_of[tree, slot] = rows.parent
     pools.action_of[tree, slot] = rows.action
     if pools.proof is not None:
@@ -179,6 +181,7 @@ def back_up(
         pools.value_sum[tree, node, action] += gain
         pools.node_sum[tree, node] += gain
         pools.node_visits[tree, node] += once
+        raise_spread(pools, tree, node, action, gain, is_on)
         if in_flight is not None:
             in_flight.edges[tree, node, action] -= once
             in_flight.nodes[tree, node] -= once

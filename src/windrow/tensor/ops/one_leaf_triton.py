@@ -27,6 +27,15 @@ from windrow.games.protocol import TERMINAL
 from windrow.tensor.ops.numerics_triton import exp32
 from windrow.tensor.ops.outcomes_triton import IS_OF_CHANCE, pick_outcome
 from windrow.tensor.ops.proofs_triton import PROVEN_CHILD, climb
+from windrow.tensor.ops.spread_triton import (
+    begin_spread,
+    choice_arguments,
+    exploration,
+    raise_chance_below,
+    root_play,
+    spread_arguments,
+    store_spread,
+)
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
 from windrow.tensor.tree.pools import NO_CHILD, Pools
@@ -75,11 +84,12 @@ def _better(score_a, action_a, child_a, score_b, action_b, child_b):
 
 @triton.jit
 def _select(
-    free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, path, depth_of, leaf_of, parent_of,
-    action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct,
-    first_play, max_depth, num_trees, num_slots,
-    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
-    MAX_DRAWS: tl.constexpr, PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
+    free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, node_scale, path, depth_of, leaf_of,
+    parent_of, action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of, table,
+    c_puct, first_play, root_first_play, max_depth, num_trees, num_slots,
+    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, ROOT_PLAY: tl.constexpr, TABLE: tl.constexpr,
+    VALUE_SCALE: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr, MAX_DRAWS: tl.constexpr, PROVES: tl.constexpr,
+    BLOCK: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -104,7 +114,8 @@ def _select(
         row = (at * STRIDE)[:, None] + a[None, :]
         is_edge = live[:, None] & (a < EDGES)[None, :]
         player = tl.load(to_play + at, mask=live, other=0)
-        count = tl.load(node_visits + at, mask=live, other=1).to(tl.float32)
+        own = tl.load(node_visits + at, mask=live, other=1)
+        count = own.to(tl.float32)
         n = tl.load(visits + row, mask=is_edge, other=0)
         w = tl.load(value_sum + row, mask=is_edge, other=0.0).to(tl.float32)
         p = tl.load(prior + row, mask=is_edge, other=-1.0)
@@ -121,9 +132,14 @@ def _select(
             untried = tl.math.div_rn(mean, count) - first_play
         else:
             untried = tl.zeros([BLOCK], tl.float32) + first_play
+        if ROOT_PLAY > 0:
+            untried = root_play(untried, node_sum, at, count, live & (depth == 0), root_first_play, ROOT_PLAY)
         q = tl.math.div_rn(w, tl.maximum(n, 1).to(tl.float32))
         q = tl.where(n > 0, q, untried[:, None])
-        u = tl.math.div_rn(c_puct * p * tl.math.sqrt_rn(count)[:, None], (1 + n).to(tl.float32))
+        weighted = c_puct * p
+        if TABLE > 0 or VALUE_SCALE > 0:
+            weighted = exploration(c_puct, table, node_scale, base, at, own, live, TABLE, VALUE_SCALE)[:, None] * p
+        u = tl.math.div_rn(weighted * tl.math.sqrt_rn(count)[:, None], (1 + n).to(tl.float32))
         score = tl.where(p >= 0, q + u, float("-inf"))
         if PROVES:
             score = tl.where(below >= PROVEN_CHILD, tl.where(q > -1.0, q, float("-inf")), score)
@@ -162,11 +178,11 @@ def _select(
 
 @triton.jit
 def _complete(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, next_free,
-    path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits,
-    values, num_trees, num_slots,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+    node_squares, node_scale, next_free, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of,
+    new_to_play, results, legal, logits, values, num_trees, num_slots,
     A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr,
-    BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
+    SQUARES: tl.constexpr, HAS_SCALE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -198,6 +214,8 @@ def _complete(
     w = tl.load(value_sum + edge, mask=is_on, other=0.0)
     count = tl.load(node_visits + node, mask=is_on, other=0)
     mean = tl.load(node_sum + node, mask=is_on, other=0.0)
+    if SQUARES > 0:
+        squares = tl.load(node_squares + node, mask=is_on, other=0.0)
     old = tl.load(value + base + leaf, mask=is_tree & ~is_new, other=0.0)
 
     p, said, is_bad = judge(x, can, said)
@@ -213,8 +231,8 @@ def _complete(
         tl.store(proof + base + slot, reach, mask=is_new)
         rest, back = climb(
             visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
-            visits, visits, base, leaf, parent, action, depth, depth, reach, back,
-            EDGES, STRIDE, HAS_CHANCE, False, BLOCK, LANES,
+            node_squares, node_scale, visits, visits, base, leaf, parent, action, depth, depth, reach, back,
+            EDGES, STRIDE, HAS_CHANCE, False, SQUARES, HAS_SCALE, BLOCK, LANES,
         )  # fmt: skip
         is_on = step[None, :] < rest[:, None]
     gain = tl.where((word & 1) == 0, back[:, None], -back[:, None]).to(tl.float64)
@@ -222,6 +240,10 @@ def _complete(
     tl.store(value_sum + edge, w + gain, mask=is_on)
     tl.store(node_visits + node, count + 1, mask=is_on)
     tl.store(node_sum + node, mean + gain, mask=is_on)
+    if SQUARES > 0:
+        store_spread(node_squares, node_scale, node, squares, mean + gain, count + 1, gain, is_on, SQUARES, HAS_SCALE)
+    if SQUARES == 2:
+        raise_chance_below(node_squares, to_play, child, base[:, None], edge, gain, is_on)
 
     at = base + slot
     row = (at * STRIDE)[:, None] + a[None, :]
@@ -233,6 +255,9 @@ def _complete(
     tl.store(to_play + at, player, mask=is_new)
     tl.store(value + at, new, mask=is_new)
     tl.store(node_sum + at, tl.where(is_over, 0.0, said).to(tl.float64), mask=is_new)
+    if SQUARES > 0:
+        total = tl.where(is_over, 0.0, said).to(tl.float64)
+        begin_spread(node_squares, node_scale, at, total, is_new, SQUARES, HAS_SCALE)
     tl.store(node_visits + at, 1 - is_over.to(tl.int32), mask=is_new)
     tl.store(node_parent + at, parent, mask=is_new)
     tl.store(node_action + at, action, mask=is_new)
@@ -257,26 +282,34 @@ def _complete(
         tl.store(value_sum + edge, w + gain, mask=is_on)
         tl.store(node_visits + node, count + 1, mask=is_on)
         tl.store(node_sum + node, mean + gain, mask=is_on)
+        if SQUARES > 0:
+            squares = tl.load(node_squares + node, mask=is_on, other=0.0)
+            store_spread(
+                node_squares, node_scale, node, squares, mean + gain, count + 1, gain, is_on, SQUARES, HAS_SCALE
+            )
+        if SQUARES == 2:
+            raise_chance_below(node_squares, to_play, child, base[:, None], edge, gain, is_on)
         first += LEVELS
     return tl.where(is_new, slot + 1, free)
 
 
 @triton.jit
 def _simulation_kernel(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, next_free,
-    path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play, results, legal, logits,
-    values, root_action, chance_key, num_started, simulation_of, num_draws_of, c_puct, first_play, max_depth, num_trees,
-    num_slots,
-    A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr,
-    MAX_DRAWS: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
-    LEVELS: tl.constexpr, COMPLETES: tl.constexpr, SELECTS: tl.constexpr,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+    node_squares, node_scale, next_free, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of,
+    new_to_play, results, legal, logits, values, root_action, chance_key, num_started, simulation_of, num_draws_of,
+    table, c_puct, first_play, root_first_play, max_depth, num_trees, num_slots,
+    A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, ROOT_PLAY: tl.constexpr,
+    TABLE: tl.constexpr, VALUE_SCALE: tl.constexpr, HAS_ROOT_ACTION: tl.constexpr, MAX_DRAWS: tl.constexpr,
+    HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr, SQUARES: tl.constexpr, HAS_SCALE: tl.constexpr,
+    BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr, COMPLETES: tl.constexpr, SELECTS: tl.constexpr,
 ):  # fmt: skip
     if COMPLETES:
         free = _complete(
             visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
-            next_free, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, is_bad_of, new_to_play,
-            results, legal, logits, values, num_trees, num_slots,
-            A, EDGES, STRIDE, HAS_CHANCE, PROVES, BLOCK, LANES, LEVELS,
+            node_squares, node_scale, next_free, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of,
+            is_bad_of, new_to_play, results, legal, logits, values, num_trees, num_slots,
+            A, EDGES, STRIDE, HAS_CHANCE, PROVES, SQUARES, HAS_SCALE, BLOCK, LANES, LEVELS,
         )  # fmt: skip
     else:
         tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -285,10 +318,10 @@ def _simulation_kernel(
         tl.debug_barrier()  # lanes read what other lanes of the same program have written
     if SELECTS:
         _select(
-            free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, path, depth_of, leaf_of,
-            parent_of, action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of, num_draws_of,
-            c_puct, first_play, max_depth, num_trees, num_slots,
-            EDGES, STRIDE, IS_PARENT, HAS_ROOT_ACTION, MAX_DRAWS, PROVES, BLOCK, LANES,
+            free, visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, node_scale, path, depth_of,
+            leaf_of, parent_of, action_of, slot_of, is_new_of, root_action, chance_key, num_started, simulation_of,
+            num_draws_of, table, c_puct, first_play, root_first_play, max_depth, num_trees, num_slots,
+            EDGES, STRIDE, IS_PARENT, ROOT_PLAY, TABLE, VALUE_SCALE, HAS_ROOT_ACTION, MAX_DRAWS, PROVES, BLOCK, LANES,
         )  # fmt: skip
 
 
@@ -347,25 +380,25 @@ def _launch(
         for tensor, size in zip(shown, (1, 1, pools.num_actions, pools.num_actions, 1), strict=True):
             assert tensor.numel() == pools.num_trees * size and tensor.is_contiguous()
     known = rules or Rules(c_puct=0.0, is_parent=False, first_play=0.0, max_depth=0)
+    spread, choice = spread_arguments(pools), choice_arguments(pools, known)
     kernel: Any = _simulation_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.value, pools.node_sum),
-        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), pools.next_free),
+        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), *spread.tensors, pools.next_free),
         *under_way.arguments,
         *(pools.is_bad, *shown),
         *(
             under_way.action if root_action is None else root_action,
             *chance_arguments(under_way, chance),
-            known.c_puct,
-            known.first_play,
-            known.max_depth,
-            pools.num_trees,
-            pools.num_slots,
+            choice.table,
+            *(known.c_puct, known.first_play, known.root_first_play, known.max_depth),
+            *(pools.num_trees, pools.num_slots),
         ),
         A=pools.num_actions,
         EDGES=pools.num_edges,
         STRIDE=pools.stride,
-        IS_PARENT=known.is_parent,
+        **choice.constants,
+        **spread.constants,
         HAS_ROOT_ACTION=root_action is not None,
         MAX_DRAWS=chance.max_draws if chance else 0,
         HAS_CHANCE=pools.has_chance,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from windrow.games.protocol import CHANCE
 from windrow.tensor.ops.numerics_torch import sum_in_order
+from windrow.tensor.ops.spread_torch import raise_spread
 from windrow.tensor.tree.pools import PROVEN, Pools
 from windrow.tensor.tree.under_way import InFlightCounts
 
@@ -48,6 +49,7 @@ def back_up_and_prove(
         pools.value_sum[tree, above, edge] = torch.where(is_counted, total, pools.value_sum[tree, above, edge])
         pools.node_sum[tree, above] += torch.where(is_counted, gain, 0.0)
         pools.node_visits[tree, above] += once
+        raise_spread(pools, tree, above, edge, gain, is_counted)
         if in_flight is not None:
             in_flight.edges[tree, above, edge] -= once
             in_flight.nodes[tree, above] -= once

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from windrow.tensor.ops.outcomes_triton import IS_OF_CHANCE
+from windrow.tensor.ops.spread_triton import raise_chance_square, store_spread
 from windrow.tensor.tree.pools import NO_CHILD, PROVEN
 
 PROVEN_CHILD = tl.constexpr(PROVEN)
@@ -25,9 +26,9 @@ _FAR = tl.constexpr(2**31 - 1)
 @triton.jit
 def climb(
     visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
-    edges_in_flight, nodes_in_flight, base, leaf, parent, action, depth, highest, reach, back,
+    node_squares, node_scale, edges_in_flight, nodes_in_flight, base, leaf, parent, action, depth, highest, reach, back,
     EDGES: tl.constexpr, STRIDE: tl.constexpr, HAS_CHANCE: tl.constexpr, HAS_FLIGHT: tl.constexpr,
-    BLOCK: tl.constexpr, LANES: tl.constexpr,
+    SQUARES: tl.constexpr, HAS_SCALE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Back up BLOCK simulations as far as values are proven, and prove what can be proven.
 
@@ -72,6 +73,13 @@ def climb(
         tl.store(value_sum + cell, tl.where(is_exact, n.to(tl.float64) * gain, w + gain), mask=decides)
         tl.store(node_visits + node, count + 1, mask=decides)
         tl.store(node_sum + node, total + gain, mask=decides)
+        if SQUARES > 0:
+            squares = tl.load(node_squares + node, mask=decides, other=0.0)
+            store_spread(
+                node_squares, node_scale, node, squares, total + gain, count + 1, gain, decides, SQUARES, HAS_SCALE
+            )
+        if SQUARES == 2:
+            raise_chance_square(node_squares, to_play, base + leaf, gain, decides)
         if HAS_FLIGHT:
             marks = tl.load(edges_in_flight + cell, mask=decides, other=0)
             through = tl.load(nodes_in_flight + node, mask=decides, other=0)

@@ -22,6 +22,15 @@ from windrow.tensor.ops import one_leaf_triton
 from windrow.tensor.ops.one_leaf_triton import chance_arguments, judge, proof_argument, shape_of
 from windrow.tensor.ops.outcomes_triton import IS_OF_CHANCE, pick_outcome
 from windrow.tensor.ops.proofs_triton import PROVEN_CHILD, climb
+from windrow.tensor.ops.spread_triton import (
+    begin_spread,
+    choice_arguments,
+    exploration,
+    raise_chance_below,
+    root_play,
+    spread_arguments,
+    store_spread,
+)
 from windrow.tensor.rules import Rules
 from windrow.tensor.tree.chance import Chance
 from windrow.tensor.tree.pools import NO_CHILD, Pools
@@ -46,11 +55,13 @@ def _better(score_a, action_a, child_a, flight_a, score_b, action_b, child_b, fl
 
 @triton.jit(do_not_specialize=["first_walk"])
 def _select_kernel(
-    visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, next_free, edges_in_flight, nodes_in_flight,
-    remaining, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, chance_key, num_started,
-    simulation_of, num_draws_of, c_puct, first_play, virtual_loss, max_depth, num_trees, num_slots, first_walk,
-    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, RULE: tl.constexpr, MAX_DRAWS: tl.constexpr,
-    PROVES: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, K: tl.constexpr, WALKS: tl.constexpr,
+    visits, value_sum, prior, child, to_play, node_sum, node_visits, proof, node_scale, next_free, edges_in_flight,
+    nodes_in_flight, remaining, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, chance_key,
+    num_started, simulation_of, num_draws_of, table, c_puct, first_play, root_first_play, virtual_loss, max_depth,
+    num_trees, num_slots, first_walk,
+    EDGES: tl.constexpr, STRIDE: tl.constexpr, IS_PARENT: tl.constexpr, ROOT_PLAY: tl.constexpr, TABLE: tl.constexpr,
+    VALUE_SCALE: tl.constexpr, RULE: tl.constexpr, MAX_DRAWS: tl.constexpr, PROVES: tl.constexpr, BLOCK: tl.constexpr,
+    LANES: tl.constexpr, K: tl.constexpr, WALKS: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -101,6 +112,9 @@ def _select_kernel(
                 untried = tl.math.div_rn(mean, tl.maximum(own, 1).to(tl.float32)) - first_play
             else:
                 untried = tl.zeros([BLOCK], tl.float32) + first_play
+            if ROOT_PLAY > 0:
+                count = tl.maximum(own, 1).to(tl.float32)
+                untried = root_play(untried, node_sum, at, count, live & (depth == 0), root_first_play, ROOT_PLAY)
             if RULE == 0:
                 denominator = n
             else:
@@ -112,7 +126,11 @@ def _select_kernel(
             q = tl.math.div_rn(w, tl.maximum(denominator, 1).to(tl.float32))
             q = tl.where(denominator > 0, q, untried[:, None])
             sqrt_visits = tl.math.sqrt_rn((own + through).to(tl.float32))
-            u = tl.math.div_rn(c_puct * p * sqrt_visits[:, None], (1 + n + flying).to(tl.float32))
+            weighted = c_puct * p
+            if TABLE > 0 or VALUE_SCALE > 0:
+                constant = exploration(c_puct, table, node_scale, base, at, own + through, live, TABLE, VALUE_SCALE)
+                weighted = constant[:, None] * p
+            u = tl.math.div_rn(weighted * sqrt_visits[:, None], (1 + n + flying).to(tl.float32))
             score = tl.where(p >= 0, q + u, float("-inf"))
             if PROVES:
                 score = tl.where(below >= PROVEN_CHILD, tl.where(exact > -1.0, exact, float("-inf")), score)
@@ -159,11 +177,12 @@ def _select_kernel(
 
 @triton.jit
 def _complete_kernel(
-    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof, is_bad_of,
-    edges_in_flight, nodes_in_flight, path, depth_of, leaf_of, parent_of, action_of, slot_of, is_new_of, new_to_play,
-    results, legal, logits, values, num_trees, num_slots,
+    visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
+    node_squares, node_scale, is_bad_of, edges_in_flight, nodes_in_flight, path, depth_of, leaf_of, parent_of,
+    action_of, slot_of, is_new_of, new_to_play, results, legal, logits, values, num_trees, num_slots,
     A: tl.constexpr, EDGES: tl.constexpr, STRIDE: tl.constexpr, HAS_CHANCE: tl.constexpr, PROVES: tl.constexpr,
-    BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr, K: tl.constexpr,
+    SQUARES: tl.constexpr, HAS_SCALE: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, LEVELS: tl.constexpr,
+    K: tl.constexpr,
 ):  # fmt: skip
     tree = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_tree = tree < num_trees
@@ -195,6 +214,9 @@ def _complete_kernel(
         tl.store(to_play + at, player, mask=is_new)
         tl.store(value + at, new, mask=is_new)
         tl.store(node_sum + at, tl.where(is_over, 0.0, said).to(tl.float64), mask=is_new)
+        if SQUARES > 0:
+            total = tl.where(is_over, 0.0, said).to(tl.float64)
+            begin_spread(node_squares, node_scale, at, total, is_new, SQUARES, HAS_SCALE)
         tl.store(node_visits + at, 1 - is_over.to(tl.int32), mask=is_new)
         tl.store(node_parent + at, tl.load(parent_of + walk, mask=is_tree, other=0), mask=is_new)
         tl.store(node_action + at, tl.load(action_of + walk, mask=is_tree, other=0), mask=is_new)
@@ -224,9 +246,9 @@ def _complete_kernel(
             action = tl.load(action_of + walk, mask=is_tree, other=0)
             depth, back = climb(
                 visits, value_sum, prior, child, to_play, value, node_sum, node_visits, node_parent, node_action, proof,
-                edges_in_flight, nodes_in_flight, base, leaf, parent, action, depth, highest,
+                node_squares, node_scale, edges_in_flight, nodes_in_flight, base, leaf, parent, action, depth, highest,
                 tl.load(proof + base + leaf, mask=is_tree, other=0), back,
-                EDGES, STRIDE, HAS_CHANCE, True, BLOCK, LANES,
+                EDGES, STRIDE, HAS_CHANCE, True, SQUARES, HAS_SCALE, BLOCK, LANES,
             )  # fmt: skip
         first = 0
         deepest = tl.max(depth, axis=0)
@@ -247,6 +269,13 @@ def _complete_kernel(
             tl.store(value_sum + edge, w + gain, mask=is_on)
             tl.store(node_visits + node, own + 1, mask=is_on)
             tl.store(node_sum + node, mean + gain, mask=is_on)
+            if SQUARES > 0:
+                squares = tl.load(node_squares + node, mask=is_on, other=0.0)
+                store_spread(
+                    node_squares, node_scale, node, squares, mean + gain, own + 1, gain, is_on, SQUARES, HAS_SCALE
+                )
+            if SQUARES == 2:
+                raise_chance_below(node_squares, to_play, child, base[:, None], edge, gain, is_on)
             tl.store(edges_in_flight + edge, marks - 1, mask=is_on)
             tl.store(nodes_in_flight + node, through - 1, mask=is_on)
             first += LEVELS
@@ -263,22 +292,24 @@ def select(
 ) -> None:
     """See `rounds_torch.select`."""
     block, lanes, num_warps = shape_of(pools.num_edges)
+    choice = choice_arguments(pools, rules)
     kernel: Any = _select_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.node_sum, pools.node_visits),
         *(
             proof_argument(pools),
+            *spread_arguments(pools).tensors[1:],
             pools.next_free,
             in_flight.edges,
             in_flight.nodes,
             in_flight.remaining,
             *under_way.arguments,
         ),
-        *(*chance_arguments(under_way, chance), rules.c_puct, rules.first_play, in_flight.virtual_loss),
-        *(rules.max_depth, pools.num_trees, pools.num_slots, walk),
+        *(*chance_arguments(under_way, chance), choice.table, rules.c_puct, rules.first_play, rules.root_first_play),
+        *(in_flight.virtual_loss, rules.max_depth, pools.num_trees, pools.num_slots, walk),
         EDGES=pools.num_edges,
         STRIDE=pools.stride,
-        IS_PARENT=rules.is_parent,
+        **choice.constants,
         RULE=_RULES[in_flight.rule],
         MAX_DRAWS=chance.max_draws if chance else 0,
         PROVES=pools.proof is not None,
@@ -297,16 +328,18 @@ def complete(pools: Pools, answer: Answer, under_way: UnderWay, in_flight: InFli
     shown = answer.to_play, answer.result, answer.legal, answer.logits, answer.values
     for tensor, size in zip(shown, (1, 1, pools.num_actions, pools.num_actions, 1), strict=True):
         assert tensor.numel() == pools.num_trees * in_flight.num_leaves * size and tensor.is_contiguous()
+    spread = spread_arguments(pools)
     kernel: Any = _complete_kernel
     kernel[(triton.cdiv(pools.num_trees, block),)](
         *(pools.visits, pools.value_sum, pools.prior, pools.child, pools.to_play, pools.value, pools.node_sum),
-        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), pools.is_bad),
+        *(pools.node_visits, pools.parent_of, pools.action_of, proof_argument(pools), *spread.tensors, pools.is_bad),
         *(in_flight.edges, in_flight.nodes),
         *(*under_way.arguments, *shown, pools.num_trees, pools.num_slots),
         A=pools.num_actions,
         EDGES=pools.num_edges,
         HAS_CHANCE=pools.has_chance,
         PROVES=pools.proof is not None,
+        **spread.constants,
         STRIDE=pools.stride,
         BLOCK=block,
         LANES=lanes,

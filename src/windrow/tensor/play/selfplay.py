@@ -158,8 +158,8 @@ class TensorSelfPlay:
 
     def _draw(self, result: TensorResult) -> Tensor:
         """Return the moves to play, [B] int64."""
-        if result.chosen_action is not None:
-            return result.chosen_action
+        if result.improved_policy is not None:
+            return result.best_action
         early, late = (
             self._draw_at(result, temperature) for temperature in (self._temperature, self._late_temperature)
         )

@@ -52,7 +52,11 @@ class ChanceNodes:
         self._template, self._base, self._targets = template, base, targets
         self._tree = torch.arange(pools.num_trees, device=base.device)
         self._is_round = len(walks.is_new) > pools.num_trees  # K > 1
-        self._names = (*_WHOLE, *_OF_CHANCE, *(() if pools.proof is None else ("proof",)))
+        self._names = (
+            *(*_WHOLE, *_OF_CHANCE),
+            *(() if pools.proof is None else ("proof",)),
+            *(("node_squares",) if pools.has_chance_squares else ()),
+        )
         fields = [getattr(pools, name) for name in self._names]
         self._fields = [field.view(-1, *field.shape[2:]) for field in fields]
         # An alias again: if the compiler saw two writes to one tensor, it would copy the whole tensor.
@@ -111,6 +115,7 @@ class ChanceNodes:
                 "parent_of": parent,
                 "action_of": move,
                 "proof": nothing,
+                "node_squares": nothing,
             }
             for name, field in fields.items():
                 written[name].append(facts[name].to(field.dtype))

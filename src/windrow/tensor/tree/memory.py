@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from windrow.config import Choose, SearchConfig, ValueScale
 from windrow.errors import SearchError
 from windrow.tensor.game import TensorGame, as_chance_game
 from windrow.tensor.tree.chance import bytes_of_chance
-from windrow.tensor.tree.pools import bytes_per_tree, row_stride, slots_for
+from windrow.tensor.tree.pools import NodeFields, bytes_per_tree, row_stride, slots_for
 from windrow.tensor.tree.under_way import bytes_under_way
 
 _SHARE = 0.9
@@ -22,16 +23,19 @@ def memory_needed(
     max_nodes: int | None = None,
     leaves_per_tree: int | None = None,
     prove: bool = False,
+    value_scale: ValueScale = "fixed",
+    choose: Choose = "visits",
 ) -> int:
     """Return the memory of the trees of a `TensorSearch` with these settings, in bytes, without the network."""
     num_slots = slots_for(game, num_simulations) if max_nodes is None else max_nodes
-    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1, prove=prove)
+    more = NodeFields.of(SearchConfig(prove=prove, value_scale=value_scale, choose=choose))
+    return num_trees * _per_tree(game, num_slots, leaves_per_tree or 1, more)
 
 
-def _per_tree(game: TensorGame, num_slots: int, num_leaves: int, *, prove: bool) -> int:
+def _per_tree(game: TensorGame, num_slots: int, num_leaves: int, more: NodeFields) -> int:
     under_way = bytes_under_way(row_stride(game), num_slots, num_leaves)
     of_chance = 0 if as_chance_game(game) is None else bytes_of_chance(num_leaves)
-    return bytes_per_tree(game, num_slots, prove=prove) + under_way + of_chance
+    return bytes_per_tree(game, num_slots, more) + under_way + of_chance
 
 
 def check_memory(
@@ -41,11 +45,10 @@ def check_memory(
     num_leaves: int,
     device: torch.device,
     max_memory: int | None,
-    *,
-    prove: bool,
+    more: NodeFields,
 ) -> None:
     """Raise `SearchError` if B trees do not fit; the message has the memory needed and the largest B that fits."""
-    per_tree = _per_tree(game, max_nodes, num_leaves, prove=prove)
+    per_tree = _per_tree(game, max_nodes, num_leaves, more)
     free = int(_SHARE * _free(device))
     limit = free if max_memory is None else min(free, max_memory)
     if num_trees * per_tree <= limit:

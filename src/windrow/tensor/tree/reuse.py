@@ -78,7 +78,8 @@ def _move(pools: Pools, some: slice, source: Tensor, index: Tensor) -> None:
     if pools.proof is not None:
         target = torch.where(child >= PROVEN, target + PROVEN, target)
     pools.child[some] = torch.where(child == NO_CHILD, NO_CHILD, target.to(torch.int32))
-    for pool in (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of, pools.proof):
+    of_nodes = (pools.to_play, pools.value, pools.node_sum, pools.node_visits, pools.action_of)
+    for pool in (*of_nodes, pools.proof, pools.node_squares, pools.node_scale):
         if pool is not None:
             pool[some] = pool[some].gather(1, source)
     parent = index.gather(1, pools.parent_of[some].gather(1, source).to(torch.int64))
