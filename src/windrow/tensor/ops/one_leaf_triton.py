@@ -103,6 +103,9 @@ def _select(
     action = tl.zeros([BLOCK], tl.int32)
     is_new = tl.zeros([BLOCK], tl.int1)
     live = is_tree & (free < num_slots - 1 - MAX_DRAWS)
+    most = 0
+    if TABLE > 0:
+        most = tl.max(tl.load(node_visits + base, mask=is_tree, other=0), axis=0)  # no node has more than the root
     if MAX_DRAWS > 0:
         live = live & (tl.load(to_play + base, mask=is_tree, other=_TERMINAL) >= 0)
         simulation = tl.load(num_started + tree, mask=is_tree, other=0)
@@ -138,7 +141,8 @@ def _select(
         q = tl.where(n > 0, q, untried[:, None])
         weighted = c_puct * p
         if TABLE > 0 or VALUE_SCALE > 0:
-            weighted = exploration(c_puct, table, node_scale, base, at, own, live, TABLE, VALUE_SCALE)[:, None] * p
+            constant = exploration(c_puct, table, most, node_scale, base, at, own, live, TABLE, VALUE_SCALE)
+            weighted = constant[:, None] * p
         u = tl.math.div_rn(weighted * tl.math.sqrt_rn(count)[:, None], (1 + n).to(tl.float32))
         score = tl.where(p >= 0, q + u, float("-inf"))
         if PROVES:

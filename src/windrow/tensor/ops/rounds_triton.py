@@ -76,6 +76,9 @@ def _select_kernel(
         can_begin = is_tree
     if PROVES:
         can_begin = can_begin & (tl.load(proof + base, mask=is_tree, other=0) == 0)
+    most = 0
+    if TABLE > 0:
+        most = K + tl.max(tl.load(node_visits + base, mask=is_tree, other=0), axis=0)  # no node has more than the root
     for number in range(WALKS):
         if MAX_DRAWS > 0:
             k = first_walk + number
@@ -128,7 +131,9 @@ def _select_kernel(
             sqrt_visits = tl.math.sqrt_rn((own + through).to(tl.float32))
             weighted = c_puct * p
             if TABLE > 0 or VALUE_SCALE > 0:
-                constant = exploration(c_puct, table, node_scale, base, at, own + through, live, TABLE, VALUE_SCALE)
+                constant = exploration(
+                    c_puct, table, most, node_scale, base, at, own + through, live, TABLE, VALUE_SCALE
+                )
                 weighted = constant[:, None] * p
             u = tl.math.div_rn(weighted * sqrt_visits[:, None], (1 + n + flying).to(tl.float32))
             score = tl.where(p >= 0, q + u, float("-inf"))

@@ -13,6 +13,7 @@ compiles to the same instructions as if they did not exist.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,21 +38,24 @@ _PROVEN_CHILD = tl.constexpr(PROVEN)
 _USUAL_DEVIATION = tl.constexpr(USUAL_DEVIATION)
 _ASSUMED_VALUES = tl.constexpr(ASSUMED_VALUES)
 _ASSUMED_SQUARES = tl.constexpr(ASSUMED_SQUARES)
+# One value has no spread.
+_FIRST_SCALE = tl.constexpr(float(np.float32(sqrt(ASSUMED_SQUARES / (ASSUMED_VALUES + 1.0)) / USUAL_DEVIATION)))
 _VALUE_SCALES = {"fixed": 0, "tree": 1, "node": 2}
 _ROOT_PLAYS = {"same": 0, "constant": 1, "parent": 2}
 
 
 @triton.jit
-def exploration(c_puct, table, node_scale, base, at, visits, live, TABLE: tl.constexpr, VALUE_SCALE: tl.constexpr):
-    """Return the exploration constants [BLOCK] at nodes `at` with `visits` N(s) + I(s)."""
+def exploration(
+    c_puct, table, most, node_scale, base, at, visits, live, TABLE: tl.constexpr, VALUE_SCALE: tl.constexpr
+):
+    """Return the exploration constants [BLOCK] at nodes `at` with `visits` N(s) + I(s), which is never above `most`."""
     constant = tl.zeros_like(visits).to(tl.float32) + c_puct
     if TABLE > 0:
-        is_late = live & (visits >= TABLE)
         constant = tl.load(table + _HEAD + tl.minimum(visits, TABLE - 1), mask=live, other=0.0)
-        if tl.max(is_late.to(tl.int32), axis=0) > 0:
+        if most >= TABLE:
             ratio = visits.to(tl.float64) / tl.load(table + 1).to(tl.float64)
             late = c_puct + tl.load(table) * log64(1.0 + ratio).to(tl.float32)
-            constant = tl.where(is_late, late, constant)
+            constant = tl.where(visits >= TABLE, late, constant)
     if VALUE_SCALE == 1:
         constant = constant * tl.load(node_scale + base, mask=live, other=0.0)
     elif VALUE_SCALE == 2:
@@ -83,7 +87,7 @@ def begin_spread(node_squares, node_scale, at, total, is_new, SQUARES: tl.conste
     if SQUARES > 0:
         tl.store(node_squares + at, total * total, mask=is_new)
     if HAS_SCALE:
-        tl.store(node_scale + at, scale_of(total, total * total, tl.zeros_like(total) + 1.0), mask=is_new)
+        tl.store(node_scale + at, tl.zeros_like(total).to(tl.float32) + _FIRST_SCALE, mask=is_new)
 
 
 @triton.jit
