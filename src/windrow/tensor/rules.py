@@ -32,7 +32,6 @@ class Rules:
     growth: float = 0.0
     growth_base: float = 1.0
     value_scale: ValueScale = "fixed"
-    root_temperature: float = 1.0
     lcb_deviations: float = 0.0
 
     @classmethod
@@ -51,7 +50,6 @@ class Rules:
             growth=float(np.float32(config.c_puct_growth)),
             growth_base=float(np.float32(config.c_puct_base)),
             value_scale=config.value_scale,
-            root_temperature=float(np.float32(config.root_policy_temperature)),
             lcb_deviations=float(np.float32(config.lcb_deviations)),
         )
 

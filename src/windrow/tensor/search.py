@@ -31,6 +31,7 @@ from windrow.tensor.tree.memory import check_memory
 from windrow.tensor.tree.pools import NodeFields, Pools, make_pools, slots_for
 from windrow.tensor.tree.proofs import read_root_proofs
 from windrow.tensor.tree.reuse import advance
+from windrow.tensor.tree.root_priors import RootPriors
 from windrow.tensor.tree.under_way import Answer, bytes_under_way, make_in_flight, make_root_rows, make_walks
 
 KernelsName: TypeAlias = Literal["auto", "triton", "torch"]
@@ -141,13 +142,7 @@ class TensorSearch:
                 memory_format=self._network.memory_format,
                 is_compiled=is_gpu if is_compiled is None else is_compiled,
             )
-        shape = (num_trees, game.num_actions)
-        self._noise = torch.zeros(shape, dtype=torch.float32, device=self.device)
-        self._clean = torch.zeros(shape, dtype=torch.float32, device=self.device)  # root priors of the evaluator
-        self._flat = self._clean if self.config.root_policy_temperature == 1 else torch.zeros_like(self._clean)
-        self._is_moved = torch.ones(
-            num_trees, dtype=torch.bool, device=self.device
-        )  # roots with the evaluator's priors
+        self._root_priors = RootPriors(self.config, self._pools, self._kernels.noise)
         self._gumbel = None
         if self.config.root == "gumbel":
             self._gumbel = make_roots(self.config, num_trees, game.num_actions, self.device)
@@ -218,7 +213,7 @@ class TensorSearch:
             self._evaluate_roots()
         else:
             self._graphs.roots.replay()
-        self._prepare_priors()
+        self._root_priors.prepare(self._num_searches)
         visits_before = self._pools.node_visits[:, 0].clone()
         self._begin(budget)
         self._num_searches += 1
@@ -248,7 +243,7 @@ class TensorSearch:
             )
         is_new, is_moved = advance(self.game, self._pools, self._leaves.template, actions, self.is_unevaluated)
         self._set_new(is_new)
-        self._is_moved.logical_or_(is_moved)
+        self._root_priors.note_moved(is_moved)
 
     def root_states(self) -> Any:
         """Return a copy of the root positions."""
@@ -365,7 +360,7 @@ class TensorSearch:
             roots.copy_(tensor)
         # Roots made by `advance` still have to be evaluated.
         self._set_new(None if planted is None else planted | self.is_unevaluated)
-        self._is_moved.fill_(True) if planted is None else self._is_moved.logical_or_(planted)
+        self._root_priors.note_moved(planted)
 
     def _set_new(self, is_new: Tensor | None) -> None:
         """Mark the roots whose evaluation is under way, in slot 0. `is_new` is [B] bool; None: all roots."""
@@ -391,27 +386,6 @@ class TensorSearch:
         if self._in_flight is not None:
             self._in_flight.edges.zero_()
             self._in_flight.nodes.zero_()
-
-    def _prepare_priors(self) -> None:
-        """Flatten the priors of the roots and mix noise into them, in place of those of an earlier search."""
-        config, pools, noise = self.config, self._pools, self._kernels.noise
-        if config.dirichlet_fraction == 0 and config.root_policy_temperature == 1:
-            return
-        torch.where(self._is_moved[:, None], pools.root_priors, self._clean, out=self._clean)
-        self._is_moved.zero_()
-        if config.root_policy_temperature != 1:
-            noise.flatten(self._clean, self._rules.root_temperature, self._flat)
-            pools.root_priors.copy_(self._flat)
-        if config.dirichlet_fraction == 0:
-            return
-        noise.root_noise(
-            self._clean >= 0,
-            seed=config.seed,
-            num_searches=self._num_searches,
-            alpha=config.dirichlet_alpha,
-            noise=self._noise,
-        )
-        noise.mix_noise(pools, self._flat, self._noise, config.dirichlet_fraction)
 
     def _begin(self, budget: int) -> None:
         if self._in_flight is not None:
