@@ -80,7 +80,7 @@ def share_figures(case: str, found: dict[str, list[float]], target: float | None
     ]
 
 
-def search_without_network(game: Any, num_trees: int, simulations: int) -> tuple[TensorSearch, Any]:
+def search_without_network(game: Any, num_trees: int, simulations: int, **settings: Any) -> tuple[TensorSearch, Any]:
     """A search whose network says the same random logits and values in every step, and its states; it has run once.
 
     They make trees about as deep as a network does; with equal logits they would be as shallow as trees can be.
@@ -88,7 +88,7 @@ def search_without_network(game: Any, num_trees: int, simulations: int) -> tuple
     generator = torch.Generator(device="cuda").manual_seed(0)
     logits = torch.randn((num_trees, game.num_actions), device="cuda", generator=generator).to(torch.bfloat16)
     values = torch.rand(num_trees, device="cuda", generator=generator).to(torch.bfloat16) - 0.5
-    config = SearchConfig(num_simulations=simulations)
+    config = SearchConfig(num_simulations=simulations, **settings)
     search = TensorSearch(game, lambda _: (logits, values), config, num_trees=num_trees)
     states = game.initial(num_trees, "cuda")
     search.run(states)

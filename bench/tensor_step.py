@@ -8,18 +8,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from typing import Any
 
 import torch
 from report import print_table
 from torch.profiler import ProfilerActivity, profile
 
 from tensor import search_without_network, seconds
+from windrow.play.specs import parse_settings
 from windrow.tensor import make_game
 
 
-def kernels_of_a_step(name: str, num_trees: int, simulations: int) -> None:
+def kernels_of_a_step(name: str, num_trees: int, simulations: int, **settings: Any) -> None:
     """Print them, with their microseconds in a step, and the same for what surrounds the steps of a search."""
-    search, states = search_without_network(make_game(name), num_trees, simulations)
+    search, states = search_without_network(make_game(name), num_trees, simulations, **settings)
     search.run(states)
     whole = 1e6 * seconds(lambda: search.run(states), 8)
     none = 1e6 * seconds(lambda: search.run(states, num_simulations=0), 8)
@@ -44,7 +46,8 @@ def kernels_of_a_step(name: str, num_trees: int, simulations: int) -> None:
     total = sum(times.values()) / simulations
     rows.append(("all kernels", f"{sum(counts.values()) / simulations:.2f}", "", f"{total:.2f}"))
     rows.append(("between kernels", "", "", f"{whole / simulations - total:.2f}"))
-    title = f"{name}, {num_trees} x {simulations}: {whole / simulations:.2f} us a step, {none:.0f} us around the steps"
+    what = ", ".join([f"{name}, {num_trees} x {simulations}", *(f"{key}={value}" for key, value in settings.items())])
+    title = f"{what}: {whole / simulations:.2f} us a step, {none:.0f} us around the steps"
     print_table(title, ("kernel", "per step", "us each", "us per step"), rows)
 
 
@@ -53,11 +56,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--game", default="connect4")
     parser.add_argument("--sizes", nargs="+", default=["1024x64", "4096x64"])
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of the search")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("bench/tensor_step.py needs a GPU")
     for size in arguments.sizes:
-        kernels_of_a_step(arguments.game, *map(int, size.split("x")))
+        kernels_of_a_step(arguments.game, *map(int, size.split("x")), **parse_settings(arguments.set))
 
 
 if __name__ == "__main__":
