@@ -34,6 +34,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "four leaves": {"leaves_per_tree": 4, "on_collision": "share"},
     "shallow": {"max_depth": 2, "first_play": "parent"},
     "prove": {"prove": True},
+    "surest": {"choose": "lcb", "lcb_deviations": 0.5, "root_policy_temperature": 1.3, "root_first_play": 1.0},
+    "scaled": {"value_scale": "node", "c_puct_growth": 1.0, "c_puct_base": 5.0},
 }
 COUNTS = (
     *("simulations", "evaluations", "nn_positions", "max_depth", "mean_depth", "nodes", "stopped_by"),
