@@ -102,7 +102,6 @@ class PairScore:
     standard_error: float
     elo: float
     elo_standard_error: float
-    num_pairs: int
 
     def sampled_elos(self, draw: np.random.Generator, num_samples: int = NUM_SAMPLES) -> FloatArray:
         """How the difference might have come out."""
@@ -116,7 +115,7 @@ def pair_score(half_points: Sequence[int]) -> PairScore:
     deviation = sqrt(variance / total)
     slope = 400.0 / np.log(10.0) / (mean * (1.0 - mean))
     score = sum(half_points) / (4 * len(half_points)) if half_points else 0.5
-    return PairScore(score, deviation, score_to_elo(mean), float(slope * deviation), len(half_points))
+    return PairScore(score, deviation, score_to_elo(mean), float(slope * deviation))
 
 
 def match_curve(simulations: int, elos: Mapping[int, float]) -> dict[int, float]:

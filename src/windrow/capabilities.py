@@ -26,8 +26,6 @@ class Capabilities:
     """Whether the engine compiles its search again for each number of trees."""
     batches_trees: bool = False
     """Whether one call of the evaluator has leaves of many trees."""
-    has_leaves_of_one_tree: bool = False
-    """Whether a tree that is searched alone has several leaves in flight if `leaves_per_tree` is None."""
     knobs: tuple[str, ...] = ()
     """Settings that `windrow tune` tries: "trees", the number of positions searched together; settings of the search;
     options of the engine."""

@@ -73,13 +73,15 @@ def test_a_rule_that_was_not_measured_is_the_worst_of_those_that_were() -> None:
     assert price.efficiency(5, 100) == pytest.approx(0.8)
     assert price.efficiency(5, 100, in_flight="loss") == pytest.approx(0.5)
     assert price.efficiency(5, 100, in_flight="dilute", on_collision="share") == pytest.approx(0.5)
-    assert set(price.rules) == {RULE, ("loss", "skip")}
+    assert {row.rule for row in price.rows} == {RULE, ("loss", "skip")}
 
 
 def test_the_price_that_comes_along() -> None:
     """Every rule was measured; few leaves of a large budget cost little, many of a small one that share cost much."""
     price = Price.read()
-    assert set(price.rules) >= {(rule, mode) for rule in ("visits", "loss", "dilute") for mode in ("share", "skip")}
+    assert {row.rule for row in price.rows} >= {
+        (rule, mode) for rule in ("visits", "loss", "dilute") for mode in ("share", "skip")
+    }
     assert price.efficiency(64, 100, on_collision="share") < 0.5 < price.efficiency(2, 400) <= 1.0
 
 

@@ -103,11 +103,6 @@ class Price:
             raise ConfigError(f'{path} has no prices: it needs a list "rows"')
         return cls((_read_row(path, row) for row in cast("list[Any]", rows)), source=str(path.name))
 
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules that were measured."""
-        return tuple(self._curves)
-
     def efficiency(
         self,
         leaves: int,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -144,7 +145,7 @@ def tune(
     price = Price.read() if price is None else price
     base = SearchConfig(num_simulations=800 if num_positions == 1 else 64) if config is None else config
     _check(base, num_positions, engines, max_trees)
-    tell = _tell_nobody if progress is None else progress
+    tell: Progress = (lambda share, what: None) if progress is None else progress
     with ExitStack() as stack:
         tell(0.0, "loading the network")
         contest = _open(stack, rules, network, base, num_positions, engines, max_trees, backend, price)
@@ -166,11 +167,6 @@ def tune(
         curve=contest.curve,
         seconds=perf_counter() - start,
     )
-
-
-def _tell_nobody(share: float, what: str) -> None:
-    """Nobody wants to know how far it is."""
-    del share, what
 
 
 def _check(base: SearchConfig, num_positions: int | None, engines: Iterable[str] | None, max_trees: int) -> None:
@@ -237,25 +233,12 @@ def _has_gpu() -> bool:
 
 def _open_fleet(stack: ExitStack, game: CoreGame, network: Any, config: SearchConfig, backend: str) -> Any:
     """Inference actors that all candidates with such an engine share."""
+    from windrow.evaluators.loading import load
     from windrow.inference.ray_opening import open_client
 
     is_evaluator = isinstance(network, EvaluatorLike | StateEvaluator | GameAware)
-    maker = network if is_evaluator else _Loading(network, game, backend)
+    maker = network if is_evaluator else partial(load, network, game=game, backend=backend, batch=_TYPICAL_BATCH[False])
     _, fleet = open_client(game, maker, config.options_for(Ray))
     if fleet is not None:
         stack.callback(fleet.close)
     return network if fleet is None else fleet
-
-
-@dataclass(frozen=True, slots=True)
-class _Loading:
-    """Loads a network where it is called: on an inference actor."""
-
-    network: Any
-    game: CoreGame
-    backend: str
-
-    def __call__(self) -> Any:
-        from windrow.evaluators.loading import load
-
-        return load(self.network, game=self.game, backend=self.backend, batch=_TYPICAL_BATCH[False])

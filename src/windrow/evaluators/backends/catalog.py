@@ -68,54 +68,42 @@ class Backend:
         return factory(network, backend=self, num_threads=num_threads, **more)
 
 
-_HERE = "windrow.evaluators.backends"
-_TORCH = (("torch",), "torch")
-_TORCH_CPU = f"{_HERE}.torch_cpu:build"
-_ORT = (("onnxruntime",), "onnx")
-_OPENVINO = (("openvino",), "openvino")
+_TORCH_CPU = "windrow.evaluators.backends.torch_cpu:build"
+_TORCH_CUDA = "windrow.evaluators.backends.torch_cuda:build"
+_ONNX = "windrow.evaluators.backends.onnx_runtime:build"
+_OPENVINO = "windrow.evaluators.backends.openvino:build"
+
+
+def _torch(name: str, family: str, precision: Precision, device: Device = "cpu", *, is_quick: bool = True) -> Backend:
+    build = _TORCH_CPU if device == "cpu" else _TORCH_CUDA
+    return Backend(name, family, precision, device, build, ("torch",), "torch", is_quick=is_quick)
+
+
+def _onnx(name: str, precision: Precision, device: Device, *, is_quick: bool = True) -> Backend:
+    return Backend(name, name, precision, device, _ONNX, ("onnxruntime",), "onnx", takes_onnx=True, is_quick=is_quick)
+
+
+def _openvino(name: str, precision: Precision, *packages: str, extra: str = "openvino") -> Backend:
+    needed = ("openvino", *packages)
+    return Backend(name, "openvino", precision, "cpu", _OPENVINO, needed, extra, takes_onnx=True)
+
 
 BACKENDS: dict[str, Backend] = {
     backend.name: backend
     for backend in (
-        Backend("torch", "torch", "f32", "cpu", _TORCH_CPU, *_TORCH),
-        Backend("torch-channels-last", "torch-channels-last", "f32", "cpu", _TORCH_CPU, *_TORCH),
-        Backend("torch-bf16", "torch", "bf16", "cpu", _TORCH_CPU, *_TORCH),
-        Backend("torch-compile", "torch-compile", "f32", "cpu", _TORCH_CPU, *_TORCH, is_quick=False),
-        Backend("onnxruntime", "onnxruntime", "f32", "cpu", f"{_HERE}.onnx_runtime:build", *_ORT, takes_onnx=True),
-        Backend("openvino", "openvino", "f32", "cpu", f"{_HERE}.openvino:build", *_OPENVINO, takes_onnx=True),
-        Backend("openvino-bf16", "openvino", "bf16", "cpu", f"{_HERE}.openvino:build", *_OPENVINO, takes_onnx=True),
-        Backend(
-            "openvino-int8",
-            "openvino",
-            "int8",
-            "cpu",
-            f"{_HERE}.openvino:build",
-            ("openvino", "nncf"),
-            "int8",
-            takes_onnx=True,
-        ),
-        Backend("cuda", "cuda", "f32", "cuda", f"{_HERE}.torch_cuda:build", *_TORCH),
-        Backend("cuda-bf16", "cuda", "bf16", "cuda", f"{_HERE}.torch_cuda:build", *_TORCH),
-        Backend("cuda-compile", "cuda-compile", "bf16", "cuda", f"{_HERE}.torch_cuda:build", *_TORCH, is_quick=False),
-        Backend(
-            "onnxruntime-cuda",
-            "onnxruntime-cuda",
-            "f32",
-            "cuda",
-            f"{_HERE}.onnx_runtime:build",
-            *_ORT,
-            takes_onnx=True,
-        ),
-        Backend(
-            "tensorrt",
-            "tensorrt",
-            "bf16",
-            "cuda",
-            f"{_HERE}.onnx_runtime:build",
-            *_ORT,
-            takes_onnx=True,
-            is_quick=False,
-        ),
+        _torch("torch", "torch", "f32"),
+        _torch("torch-channels-last", "torch-channels-last", "f32"),
+        _torch("torch-bf16", "torch", "bf16"),
+        _torch("torch-compile", "torch-compile", "f32", is_quick=False),
+        _onnx("onnxruntime", "f32", "cpu"),
+        _openvino("openvino", "f32"),
+        _openvino("openvino-bf16", "bf16"),
+        _openvino("openvino-int8", "int8", "nncf", extra="int8"),
+        _torch("cuda", "cuda", "f32", "cuda"),
+        _torch("cuda-bf16", "cuda", "bf16", "cuda"),
+        _torch("cuda-compile", "cuda-compile", "bf16", "cuda", is_quick=False),
+        _onnx("onnxruntime-cuda", "f32", "cuda"),
+        _onnx("tensorrt", "bf16", "cuda", is_quick=False),
     )
 }
 

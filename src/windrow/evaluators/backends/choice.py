@@ -57,16 +57,14 @@ class Measurement:
         """What `vars` gave; None if it is not that."""
         if content is None:
             return None
-        tables: list[dict[str, Any]] = []
-        for name, kind in (("rates", float), ("updates", float), ("left_out", str)):
+        kinds = {"rates": float, "updates": float, "left_out": str}
+        for name, kind in kinds.items():
             table: Any = content.get(name)
-            if not isinstance(table, dict):
+            if not isinstance(table, dict) or not all(
+                key in BACKENDS and isinstance(value, kind) for key, value in cast("dict[Any, Any]", table).items()
+            ):
                 return None
-            entries = cast("dict[Any, Any]", table)
-            if not all(key in BACKENDS and isinstance(value, kind) for key, value in entries.items()):
-                return None
-            tables.append(entries)
-        return Measurement(*tables) if tables[0] else None
+        return Measurement(*(content[name] for name in kinds)) if content["rates"] else None
 
     def ranking(self, max_update_s: float | None) -> list[str]:
         """Backends from best to worst: fastest first, the more exact of two that are equally fast."""

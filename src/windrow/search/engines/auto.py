@@ -21,7 +21,6 @@ class AutoEngine(LocalEngine):
     capabilities = Capabilities(
         summary="vectorized for many trees, batched or sequential for one",
         is_choice=True,
-        has_leaves_of_one_tree=True,
     )
     selfplay = "windrow.train.local_selfplay:LocalSelfPlay"
 

@@ -16,9 +16,7 @@ class BatchedEngine(LocalEngine):
 
     name = "batched"
     Options = Batched
-    capabilities = Capabilities(
-        summary="many leaves of one tree at a time", has_leaves_of_one_tree=True, knobs=("leaves_per_tree",)
-    )
+    capabilities = Capabilities(summary="many leaves of one tree at a time", knobs=("leaves_per_tree",))
 
     def plan(self, num_trees: int) -> Schedule:
         """The leaves of one round."""
