@@ -24,6 +24,7 @@ from windrow.evaluators.protocol import (
     Pipelined,
     StateEvaluator,
     off_device,
+    parts_of,
     select_rows,
     version_of,
 )
@@ -289,8 +290,7 @@ def _raised(error: Exception, num_rows: int, given: str = "") -> EvaluatorError:
 
 def _describe_rows(rows: Any) -> str:
     """What an evaluator was given, for a network that cannot be fed with it."""
-    parts = cast("Mapping[str, Any]", rows) if isinstance(rows, Mapping) else {"": rows}
-    shapes = [f"{name and name + ' '}{part.dtype} {part.shape}" for name, part in parts.items()]
+    shapes = [f"{name and name + ' '}{part.dtype} {part.shape}" for name, part in parts_of(rows).items()]
     return f" (it was given {', '.join(shapes)})"
 
 

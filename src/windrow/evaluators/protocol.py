@@ -57,15 +57,7 @@ class EvaluatorLike(Protocol):
     """Anything that evaluates observations; a search accepts it whether or not it is an `Evaluator`."""
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks.
-
-        Args:
-            observations: [K, *shape] float32, or a mapping of such arrays by name; valid during the call.
-
-        Returns:
-            Logits [K, A], unnormalized, and values [K] or [K, 1] in [-1, 1] for the player to move. If the game has one
-            value per player, values are [K, players]: the player to move first, then the others in their order of play.
-        """
+        """Evaluate K positions; blocks. `Evaluator.evaluate` says what is given and returned."""
         ...
 
     def submit(self, observations: Observations) -> Pending:
@@ -154,17 +146,19 @@ class Pipelined(Protocol):
         ...
 
 
+def parts_of(observations: Observations) -> Mapping[str, FloatArray]:
+    """The parts of observations by name; those without names are one part called ""."""
+    return observations if isinstance(observations, Mapping) else {"": observations}
+
+
 def count_rows(observations: Observations) -> int:
     """The number of positions, K."""
-    if isinstance(observations, Mapping):
-        return len(next(iter(observations.values())))
-    return len(observations)
+    return len(next(iter(parts_of(observations).values())))
 
 
 def flatten_rows(observations: Observations) -> FloatArray:
     """[K, F] Every observation as one row, named parts one after another."""
-    parts = list(observations.values()) if isinstance(observations, Mapping) else [observations]
-    rows = [part.reshape(len(part), -1) for part in parts]
+    rows = [part.reshape(len(part), -1) for part in parts_of(observations).values()]
     return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
 
 

@@ -9,7 +9,6 @@ changes.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, TypeAlias
@@ -19,7 +18,9 @@ import numpy.typing as npt
 import torch
 
 from windrow.errors import ConfigError, EvaluatorError
-from windrow.evaluators.protocol import Done, Evaluation, Evaluator, Observations, Pending
+from windrow.evaluators.backends.torch_cpu import answer_of
+from windrow.evaluators.backends.torch_cuda import Enqueued
+from windrow.evaluators.protocol import Done, Evaluation, Evaluator, Observations, Pending, parts_of
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -96,19 +97,13 @@ class TorchEvaluator(Evaluator):
 
     def submit(self, observations: Observations) -> Pending:
         """Start to evaluate K positions. The observations must stay unchanged until `result` has returned."""
-        inputs = {name: torch.from_numpy(part) for name, part in _named(observations).items()}
+        inputs = {name: torch.from_numpy(part) for name, part in parts_of(observations).items()}
         if self._stream is None:
             logits, values = self._forward(inputs)
             return Done((logits.numpy(), values.numpy()))
         with torch.cuda.stream(self._stream):
             logits, values = self._forward({k: v.to(self.device, non_blocking=True) for k, v in inputs.items()})
-            # Pinned memory comes from PyTorch's caching allocator: allocated once, used again by every batch.
-            on_host = [torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for x in (logits, values)]
-            for target, source in zip(on_host, (logits, values), strict=True):
-                target.copy_(source, non_blocking=True)
-            ready = torch.cuda.Event()
-            ready.record(self._stream)
-        return _OnGpu(ready, on_host[0], on_host[1])
+            return Enqueued(logits, values)
 
     def _forward(self, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(logits [K, A], values [K]) in float32, contiguous, on the device."""
@@ -122,12 +117,9 @@ class TorchEvaluator(Evaluator):
         finally:
             for part in training:
                 part.training = True
-        parts: list[Any] = [*answer] if isinstance(answer, tuple | list) else [answer]
-        if len(parts) != 2 or not all(isinstance(part, torch.Tensor) for part in parts):
-            names = ", ".join(type(part).__name__ for part in parts)
-            raise EvaluatorError(f"the module must return two tensors, logits [K, A] and values [K], not ({names})")
+        logits, values = answer_of(answer)
         with torch.inference_mode():
-            return parts[0].float().contiguous(), parts[1].float().contiguous()
+            return logits.float().contiguous(), values.float().contiguous()
 
     def _precision(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.dtype in (None, torch.float32) else torch.autocast(self.device.type, self.dtype)
@@ -152,18 +144,3 @@ class _Seen:
 def _num_changes(tensor: torch.Tensor) -> int:
     """PyTorch counts the changes of a tensor, but for those made in inference mode, which are not changed either."""
     return 0 if tensor.is_inference() else tensor._version
-
-
-class _OnGpu:
-    """A batch in flight on the GPU."""
-
-    def __init__(self, ready: torch.cuda.Event, logits: torch.Tensor, values: torch.Tensor) -> None:
-        self._ready, self._logits, self._values = ready, logits, values
-
-    def result(self) -> Evaluation:
-        self._ready.synchronize()
-        return self._logits.numpy(), self._values.numpy()
-
-
-def _named(observations: Observations) -> Mapping[str, FloatArray]:
-    return observations if isinstance(observations, Mapping) else {"": observations}

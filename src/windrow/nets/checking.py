@@ -7,7 +7,6 @@ whose output loses a dimension if the batch has one row (`squeeze()` without a d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.positions import random_positions
+from windrow.evaluators.protocol import parts_of
 from windrow.games.python_game import as_core_game
 
 _NUM_ROWS = 6
@@ -38,8 +38,7 @@ def check_network(net: Any, game: Any, *, name: str = "") -> None:
     name = name or type(net).__name__
     shown = random_positions(game, _NUM_ROWS).observations
     device = next((one.device for one in net.parameters()), torch.device("cpu"))
-    parts = shown if isinstance(shown, Mapping) else {"": shown}
-    rows = {part: torch.as_tensor(array).to(device) for part, array in parts.items()}
+    rows = {part: torch.as_tensor(array).to(device) for part, array in parts_of(shown).items()}
     modes = {part: part.training for part in net.modules()}
     grads = [(one, one.grad) for one in net.parameters()]
     buffers = {one: buffer.clone() for one, buffer in net.named_buffers()}

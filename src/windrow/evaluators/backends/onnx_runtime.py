@@ -14,7 +14,7 @@ import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
-from windrow.evaluators.backends.runner import BlockingRunner, FloatArray, Weights
+from windrow.evaluators.backends.runner import FloatArray, Runner, Weights
 from windrow.evaluators.backends.source import read_onnx
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def build(network: Network, *, backend: Backend, num_threads: int) -> OnnxRunner
     return OnnxRunner(network, _PROVIDERS[backend.name], num_threads=num_threads, is_gpu=backend.device == "cuda")
 
 
-class OnnxRunner(BlockingRunner):
+class OnnxRunner(Runner):
     """Runs sessions of ONNX Runtime in the calling thread, with `num_threads` threads of its own."""
 
     def __init__(self, network: Network, providers: list[Any], *, num_threads: int, is_gpu: bool) -> None:

@@ -20,7 +20,8 @@ import numpy as np
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
 from windrow.evaluators.backends.discreet import import_discreetly
-from windrow.evaluators.backends.runner import FloatArray, Weights
+from windrow.evaluators.backends.runner import FloatArray, Runner, Weights
+from windrow.evaluators.protocol import parts_of
 
 if TYPE_CHECKING:
     from windrow.evaluators.backends.catalog import Backend
@@ -46,7 +47,7 @@ def build(network: Network, *, backend: Backend, num_threads: int) -> OpenVinoRu
     return OpenVinoRunner(network, precision=backend.precision, num_threads=num_threads)
 
 
-class OpenVinoRunner:
+class OpenVinoRunner(Runner):
     """Runs one compiled model through a pool of infer requests, on `num_threads` threads of OpenVINO's."""
 
     buckets: Buckets | None = Buckets(per_octave=8)
@@ -114,10 +115,6 @@ class OpenVinoRunner:
         request.start_async(arranged, share_inputs=True)
         return _Started(generation, request, arranged)
 
-    def allocate(self, shape: tuple[int, ...]) -> FloatArray:
-        """Plain memory: requests read it without a copy."""
-        return np.empty(shape, np.float32)
-
     def close(self) -> None:
         """Drop the idle requests."""
         self._generation.idle.clear()
@@ -161,8 +158,8 @@ class OpenVinoRunner:
 
     def _batches(self, positions: Positions) -> list[list[FloatArray]]:
         """Calibration data in the order of the model's inputs, a few rows at a time."""
-        observations = positions.observations
-        parts = [observations[name] if isinstance(observations, Mapping) else observations for name in self._names]
+        observations = parts_of(positions.observations)
+        parts = [observations[name] for name in self._names]
         inputs = [np.ascontiguousarray(parts[index], np.float32) for index in np.argsort(self._order)]
         return [[part[first : first + 32] for part in inputs] for first in range(0, len(positions), 32)]
 

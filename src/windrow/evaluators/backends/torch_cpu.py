@@ -14,7 +14,7 @@ import torch
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
-from windrow.evaluators.backends.runner import BlockingRunner, FloatArray, Weights
+from windrow.evaluators.backends.runner import FloatArray, Runner, Weights
 from windrow.evaluators.backends.source import copy_module
 from windrow.evaluators.backends.threads import ThreadChoice
 
@@ -37,7 +37,7 @@ def build(network: Network, *, backend: Backend, num_threads: int, is_exact_coun
     )
 
 
-class TorchRunner(BlockingRunner):
+class TorchRunner(Runner):
     """Calls the module in the calling thread, with `num_threads` threads of PyTorch's own, or at most so many."""
 
     def __init__(

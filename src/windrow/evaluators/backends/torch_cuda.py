@@ -18,7 +18,7 @@ import torch
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.buckets import Buckets
-from windrow.evaluators.backends.runner import FloatArray, Weights
+from windrow.evaluators.backends.runner import FloatArray, Runner, Weights
 from windrow.evaluators.backends.source import copy_module
 from windrow.evaluators.backends.torch_cpu import answer_of, arrange, call_module, copy_weights, prepare, weight_shapes
 
@@ -51,11 +51,10 @@ class _Graph:
     values: torch.Tensor
 
 
-class CudaRunner:
+class CudaRunner(Runner):
     """Replays CUDA graphs of a module on a stream of its own."""
 
-    # The evaluator need not pad: rows beyond a batch keep what the last one left in the buffers on the device.
-    buckets: Buckets | None = None
+    # There are no `buckets`, so the evaluator does not pad: rows beyond a batch keep what the last one left there.
     pipeline: int = 2
 
     def __init__(self, module: torch.nn.Module, names: Sequence[str], *, dtype: torch.dtype, is_compiled: bool) -> None:
@@ -75,7 +74,7 @@ class CudaRunner:
         """(logits [K, A], values [K] or [K, 1]); blocks."""
         return self.start(inputs).result()
 
-    def start(self, inputs: Sequence[FloatArray]) -> _Enqueued:
+    def start(self, inputs: Sequence[FloatArray]) -> Enqueued:
         """Enqueue a batch; pinned inputs are read while the caller goes on."""
         num_rows = len(inputs[0])
         size = SIZES.fit(num_rows)
@@ -86,15 +85,7 @@ class CudaRunner:
             for part, target in zip(inputs, graph.inputs, strict=True):
                 target[:num_rows].copy_(torch.from_numpy(part), non_blocking=True)
             graph.graph.replay()
-            # Pinned memory comes from PyTorch's caching allocator: allocated once, used again by every batch.
-            on_host: list[torch.Tensor] = []
-            for answer in (graph.logits[:num_rows], graph.values[:num_rows]):
-                host = torch.empty(answer.shape, dtype=answer.dtype, pin_memory=True)
-                host.copy_(answer, non_blocking=True)
-                on_host.append(host)
-            ready = torch.cuda.Event()
-            ready.record(self._stream)
-        return _Enqueued(ready, on_host[0], on_host[1], inputs)
+            return Enqueued(graph.logits[:num_rows], graph.values[:num_rows], inputs)
 
     def _capture(self, size: int, shapes: Sequence[tuple[int, ...]]) -> _Graph:
         inputs = [torch.zeros((size, *shape), dtype=torch.float32, device=self._device) for shape in shapes]
@@ -153,14 +144,20 @@ class CudaRunner:
         self._graphs.clear()
 
 
-class _Enqueued:
-    """A batch on its way through the GPU; holds on to its inputs until it is done."""
+class Enqueued:
+    """An answer on its way from the GPU, copied by the current stream; holds on to its inputs until it is there."""
 
-    def __init__(
-        self, ready: torch.cuda.Event, logits: torch.Tensor, values: torch.Tensor, inputs: Sequence[FloatArray]
-    ) -> None:
-        self._ready, self._logits, self._values, self._inputs = ready, logits, values, inputs
+    def __init__(self, logits: torch.Tensor, values: torch.Tensor, inputs: object = None) -> None:
+        # Pinned memory comes from PyTorch's caching allocator: allocated once, used again by every batch.
+        self._on_host = [torch.empty(part.shape, dtype=part.dtype, pin_memory=True) for part in (logits, values)]
+        for target, source in zip(self._on_host, (logits, values), strict=True):
+            target.copy_(source, non_blocking=True)
+        self._inputs = inputs
+        self._ready = torch.cuda.Event()
+        self._ready.record()
 
     def result(self) -> tuple[FloatArray, FloatArray]:
+        """Wait for the device."""
         self._ready.synchronize()
-        return self._logits.numpy(), self._values.numpy()
+        logits, values = self._on_host
+        return logits.numpy(), values.numpy()

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from windrow.errors import EvaluatorError
 from windrow.evaluators.backends.runner import Weights
+from windrow.evaluators.protocol import off_device
 
 
 def read_weights(weights: object) -> Weights:
@@ -20,7 +20,7 @@ def read_weights(weights: object) -> Weights:
         raise EvaluatorError(
             f"weights must be a module or a state dict, not {type(weights).__name__}: {weights!r:.100}"
         )
-    return {name: _array(value) for name, value in cast("Mapping[str, Any]", found).items()}
+    return {name: np.asarray(off_device(value)) for name, value in cast("Mapping[str, Any]", found).items()}
 
 
 def check_weights(
@@ -51,14 +51,6 @@ def check_weights(
         if weights[name].shape != shape:
             raise EvaluatorError(f"weight {name} of {label} has shape {shape}, not the given {weights[name].shape}")
     return {name: weights[name] for name in shapes}
-
-
-def _array(value: Any) -> npt.NDArray[Any]:
-    if hasattr(value, "detach"):  # a tensor; NumPy has no bfloat16
-        value = value.detach().cpu()
-        value = value.float() if value.is_floating_point() else value
-        return value.numpy()
-    return np.asarray(value)
 
 
 def _few(names: list[str]) -> str:
