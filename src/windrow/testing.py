@@ -8,7 +8,7 @@
 On the command line: `windrow check my_package.my_game:MyGame`. `check_engine("mine")` checks an engine.
 """
 
-from windrow.games.checking import Fault, GameFaultsError, Report, check_game, examine, find_faults
+from windrow.games.checking import Fault, GameFaultsError, Report, check_game, examine
 from windrow.search.checking import EngineFaultError, check_engine
 
 __all__ = [
@@ -19,5 +19,4 @@ __all__ = [
     "check_engine",
     "check_game",
     "examine",
-    "find_faults",
 ]

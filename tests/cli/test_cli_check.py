@@ -10,7 +10,7 @@ import pytest
 from cli_cases import run, run_json, run_process
 
 import windrow
-from windrow.testing import find_faults
+from windrow.testing import examine
 
 GAMES = Path(__file__).parent.parent / "games"
 
@@ -96,7 +96,7 @@ def test_json_of_faults_is_what_the_library_finds() -> None:
     code, out, _ = run("check", f"{GAMES / 'broken_views.py'}:Collisions", "--games", "20", "--seed", "5", "--json")
     document = json.loads(out)
     assert (code, document["is_clean"]) == (1, False)
-    faults = find_faults(windrow.make_game(f"{GAMES / 'broken_views.py'}:Collisions"), num_games=20, seed=5)
+    faults = examine(windrow.make_game(f"{GAMES / 'broken_views.py'}:Collisions"), num_games=20, seed=5).faults
     assert document["faults"] == [fault.to_dict() for fault in faults]
     assert document["counts"][0]["count"] == document["num_faults"] >= len(faults)
 

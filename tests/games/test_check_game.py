@@ -19,7 +19,7 @@ from sound_games import CORRECT, Race, SampledRace, Tictactoe
 import windrow
 from windrow.games.checking.fault import MAX_OF_A_KIND
 from windrow.games.checking.values import compare, snapshot
-from windrow.testing import Fault, GameFaultsError, check_game, examine, find_faults
+from windrow.testing import Fault, GameFaultsError, check_game, examine
 
 FOLDER = Path(__file__).parent
 BROKEN = broken_states.broken | broken_moves.broken | broken_views.broken | broken_chance.broken
@@ -42,26 +42,26 @@ def test_correct_games_are_clean(game: type) -> None:
 
 @pytest.mark.parametrize("name", windrow.game_names())
 def test_games_that_come_with_windrow_are_clean(name: str) -> None:
-    assert find_faults(name, num_games=4) == []
-    assert find_faults(windrow.make_game(name), num_games=1, seed=1) == []
+    assert examine(name, num_games=4).faults == []
+    assert examine(windrow.make_game(name), num_games=1, seed=1).faults == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", windrow.game_names())
 def test_games_that_come_with_windrow_are_clean_in_many_games(name: str) -> None:
-    assert find_faults(name, num_games=60) == []
+    assert examine(name, num_games=60).faults == []
 
 
 @pytest.mark.parametrize("name", ["connect_four", "pig(players=3,winscore=15)", "catch", "backgammon"])
 def test_games_of_openspiel_are_clean(name: str) -> None:
     pytest.importorskip("pyspiel")
-    assert find_faults(f"openspiel:{name}", num_games=4) == []
+    assert examine(f"openspiel:{name}", num_games=4).faults == []
 
 
 def test_environments_of_pettingzoo_are_clean() -> None:
     pytest.importorskip("pettingzoo")
     pytest.importorskip("pygame")
-    assert find_faults("pettingzoo:tictactoe_v3", num_games=3) == []
+    assert examine("pettingzoo:tictactoe_v3", num_games=3).faults == []
 
 
 # --- Games that are wrong -----------------------------------------------------------------------------------------
@@ -70,14 +70,14 @@ def test_environments_of_pettingzoo_are_clean() -> None:
 @pytest.mark.parametrize("game", BROKEN, ids=lambda game: game.__name__)
 def test_every_defect_is_found_and_blamed_on_the_right_method(game: type) -> None:
     random.seed(1)  # some of them draw from the global generator, on purpose
-    faults = find_faults(game(), num_games=30, max_plies=100)
+    faults = examine(game(), num_games=30, max_plies=100).faults
     assert faults, "nothing was found"
     assert kinds(faults)[0] == BROKEN[game]
     assert set(kinds(faults)) == {BROKEN[game]}
 
 
 def test_a_player_without_moves_may_be_an_end_that_to_play_does_not_know() -> None:
-    fault = find_faults(broken_moves.Stuck(), num_games=1)[0]
+    fault = examine(broken_moves.Stuck(), num_games=1).faults[0]
     assert "if the game is over here, to_play must return TERMINAL" in fault.seen
 
 
@@ -108,7 +108,7 @@ class Raising(Tictactoe):
     ],
 )
 def test_whatever_a_game_raises_is_a_fault(method: str) -> None:
-    faults = find_faults(Raising(method), num_games=10)
+    faults = examine(Raising(method), num_games=10).faults
     assert ("exception", method) in kinds(faults)
     fault = faults[kinds(faults).index(("exception", method))]
     assert fault.seen.startswith("raised KeyError: ") and "\n" not in fault.seen
@@ -121,15 +121,15 @@ def test_whatever_chance_raises_is_a_fault(method: str) -> None:
             raise RuntimeError("no dice")
 
     setattr(RaisingChance, method, RaisingChance.fail)
-    faults = find_faults(RaisingChance(), num_games=3)
+    faults = examine(RaisingChance(), num_games=3).faults
     assert set(kinds(faults)) == {("exception", method)}
 
 
 def test_another_object_of_the_game_must_be_the_same_game() -> None:
     """A hash with a salt of the object's own: found if the game is known by name, so that it can be made again."""
     target = f"{FOLDER / 'broken_views.py'}:SaltedHash"
-    assert set(kinds(find_faults(target, num_games=2))) == {("hash", "hash")}
-    assert find_faults(broken_views.SaltedHash(), num_games=2) == []
+    assert set(kinds(examine(target, num_games=2).faults)) == {("hash", "hash")}
+    assert examine(broken_views.SaltedHash(), num_games=2).faults == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_truth_values_are_not_taken_for_actions() -> None:
         def legal_actions(self, state: Any) -> Any:
             return [action in super(Masked, self).legal_actions(state) for action in range(9)]
 
-    (fault, *_) = find_faults(Masked(), num_games=1)
+    (fault, *_) = examine(Masked(), num_games=1).faults
     assert (fault.kind, fault.method) == ("legality", "legal_actions") and "np.flatnonzero" in fault.seen
 
 
@@ -200,7 +200,7 @@ def test_symmetries_that_cannot_be_tried_are_a_note() -> None:
 
 def test_a_fault_shows_how_to_see_it_again() -> None:
     """Square 4 after square 0: the moves by number and name, and code that raises the same."""
-    faults = find_faults(broken_moves.ForbiddenMove(), num_games=20)
+    faults = examine(broken_moves.ForbiddenMove(), num_games=20).faults
     fault = faults[0]
     assert fault.seen == "raised ValueError: the centre is taken"
     assert fault.moves[0] == 0 or 0 in fault.moves[::2]
@@ -214,7 +214,7 @@ def test_a_fault_shows_how_to_see_it_again() -> None:
 def test_snippets_run(game: type) -> None:
     """To their end, or to an exception of the game's."""
     random.seed(1)
-    for fault in find_faults(game(), num_games=10, max_plies=40):
+    for fault in examine(game(), num_games=10, max_plies=40).faults:
         try:
             exec(fault.snippet, {"print": lambda *_: None})
         except (ValueError, IndexError, AttributeError, TypeError) as error:  # noqa: PERF203
@@ -229,8 +229,8 @@ def test_only_the_first_few_of_a_kind_are_kept() -> None:
 
 def test_equal_seeds_find_equal_faults() -> None:
     game = broken_views.Collisions()
-    assert find_faults(game, num_games=20, seed=3) == find_faults(game, num_games=20, seed=3)
-    assert find_faults(game, num_games=20, seed=3) != find_faults(game, num_games=20, seed=4)
+    assert examine(game, num_games=20, seed=3).faults == examine(game, num_games=20, seed=3).faults
+    assert examine(game, num_games=20, seed=3).faults != examine(game, num_games=20, seed=4).faults
 
 
 def test_check_game_raises_with_all_faults() -> None:
@@ -243,7 +243,7 @@ def test_check_game_raises_with_all_faults() -> None:
 
 def test_progress_and_the_end_of_endless_games() -> None:
     calls: list[tuple[int, int]] = []
-    find_faults(Tictactoe(), num_games=4, progress=lambda done, total: calls.append((done, total)))
+    examine(Tictactoe(), num_games=4, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
     report = examine(broken_moves.Endless(), num_games=100, max_plies=50)
     assert report.num_games == 3  # no point in more
@@ -274,7 +274,7 @@ def test_three_players_and_their_values() -> None:
         def observe(self, state: Any) -> Any:
             return np.float32([state[0]])
 
-    assert find_faults(Count(), num_games=20) == []
+    assert examine(Count(), num_games=20).faults == []
 
 
 # --- The tools ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import windrow
 from windrow.errors import GameError, IllegalMoveError, UnknownKeyError
 from windrow.evaluators import HashEvaluator
 from windrow.games import CHANCE, TERMINAL, Game, Hashed, Readable, State, Symmetric, make_game
-from windrow.games.checking import find_faults
+from windrow.games.checking import examine
 from windrow.games.compiled import CompiledGame, compile_game
 from windrow.games.compiled_functions import compiled_folder
 from windrow.games.compiled_source import FrozenMethods
@@ -187,7 +187,7 @@ def test_positions_as_text() -> None:
     assert state.to_text() == "6-0 4 1 1" and pig.parse("6-0 4 1 1") == state
     with pytest.raises(GameError, match="'6-0' is not a position of Pig"):
         pig.parse("6-0")
-    assert find_faults(pig, num_games=2) == []
+    assert examine(pig, num_games=2).faults == []
 
 
 def test_chance_does_what_it_may() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, cast
 
-from windrow.games.checking.fault import Fault, GameFaultsError, Report
+from windrow.games.checking.fault import GameFaultsError, Report
 from windrow.games.checking.identities import IdentityChecker
 from windrow.games.checking.lines import Line, LineChecker
 from windrow.games.checking.positions import PositionChecker, possible_moves
@@ -24,32 +24,8 @@ _MAX_ENDLESS = 3
 _NUM_SWAPS = 4
 
 
-def find_faults(
-    game: Any,
-    *,
-    num_games: int = 100,
-    max_plies: int = 10_000,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Fault]:
-    """Play random games and look for everything that would make a search wrong.
-
-    Args:
-        game: a game of any kind: an object with the methods of `windrow.games.Game`, a game of `make_game`, or the
-            text from which `make_game` makes one.
-        num_games: how many games to play.
-        max_plies: a game that is longer counts as one that does not end.
-        seed: of the random moves; equal seeds find equal faults.
-        progress: called after every game with the number of games so far and in all.
-
-    Returns:
-        The first few faults of each kind; empty if the game is sound.
-    """
-    return examine(game, num_games=num_games, max_plies=max_plies, seed=seed, progress=progress).faults
-
-
 def check_game(game: Any, *, num_games: int = 100, max_plies: int = 10_000, seed: int = 0) -> None:
-    """Raise if a game has faults, for tests; the arguments are those of `find_faults`.
+    """Raise if a game has faults, for tests; the arguments are those of `examine`.
 
     What is allowed but often a mistake, such as results that look turned round, is warned of.
 
@@ -73,7 +49,19 @@ def examine(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """The same as `find_faults`, with notes and counts."""
+    """Play random games and look for everything that would make a search wrong.
+
+    Args:
+        game: a game of any kind: an object with the methods of `windrow.games.Game`, a game of `make_game`, or the
+            text from which `make_game` makes one.
+        num_games: how many games to play.
+        max_plies: a game that is longer counts as one that does not end.
+        seed: of the random moves; equal seeds find equal faults.
+        progress: called after every game with the number of games so far and in all.
+
+    Returns:
+        The first few faults of each kind, none if the game is sound; notes; and counts.
+    """
     report = Report()
     rules, code, remake = _unwrap(game)
     subject = Subject(rules, code, report)

@@ -49,11 +49,8 @@ class PositionChecker:
             is_first: report what is wrong with the answers; otherwise only exceptions.
         """
         subject = self._subject
-        answer = subject.call("to_play", moves, state)
-        player = answer if answer is FAILED else subject.number("to_play", moves, answer, "player")
-        if player is FAILED or not self._is_possible(player, moves):
-            return None
-        if not self._expect_same(before, state, "to_play", moves):
+        player = self._ask_player(state, moves)
+        if player is None or not self._expect_same(before, state, "to_play", moves):
             return None
         legal = self._legal(state, moves, player, is_first=is_first)
         if legal is None or not self._expect_same(before, state, "legal_actions", moves):
@@ -170,11 +167,7 @@ class PositionChecker:
                 continue
             if not self._expect_same(before, state, "apply", moves, other):
                 return FAILED
-            answer = subject.call("to_play", (*moves, other), found)
-            if answer is not FAILED:
-                number = subject.number("to_play", (*moves, other), answer, "player")
-                if number is not FAILED:
-                    self._is_possible(number, (*moves, other))
+            self._ask_player(found, (*moves, other))
         return child if self._is_left_alone(before, state, view, (tried or [move])[-1], moves) else FAILED
 
     def _is_left_alone(self, before: Any, state: Any, view: View, move: int, moves: Sequence[int]) -> bool:
@@ -190,17 +183,21 @@ class PositionChecker:
 
     # --- Answers ----------------------------------------------------------------------------------------------
 
-    def _is_possible(self, player: int, moves: Sequence[int]) -> bool:
+    def _ask_player(self, state: Any, moves: Sequence[int]) -> int | None:
+        """Who is to move; None, with a fault, if there is no such player."""
         subject = self._subject
+        player = subject.call_number("to_play", moves, state, kind="player")
+        if player is FAILED:
+            return None
         if player == CHANCE and subject.chance == "none":
             seen = "gave CHANCE, but the game has neither chance_outcomes nor sample_outcome"
             subject.fault("player", "to_play", seen, moves)
-            return False
+            return None
         if player in (CHANCE, TERMINAL) or 0 <= player < subject.num_players:
-            return True
+            return player
         seen = f"gave {player}; players are 0 to {subject.num_players - 1}, CHANCE is {CHANCE}, TERMINAL is {TERMINAL}"
         subject.fault("player", "to_play", seen, moves)
-        return False
+        return None
 
     def _legal(self, state: Any, moves: Sequence[int], player: int, *, is_first: bool) -> tuple[int, ...] | None:
         """What is legal, as far as it can be played; None if the game cannot go on."""
@@ -364,16 +361,14 @@ class PositionChecker:
         drawn: list[int] = []
         for seed in range(NUM_SEEDS):
             code = f"print(game.sample_outcome(state, {seed}))"
-            answer = subject.call("sample_outcome", moves, state, seed, code=code)
-            number = answer if answer is FAILED else subject.number("sample_outcome", moves, answer, "chance")
+            number = subject.call_number("sample_outcome", moves, state, seed, kind="chance", code=code)
             if number is FAILED:
                 return FAILED
             drawn.append(number)
         return tuple(drawn)
 
     def _ask_hash(self, state: Any, moves: Sequence[int]) -> int | None:
-        answer = self._subject.call("hash", moves, state)
-        number = answer if answer is FAILED else self._subject.number("hash", moves, answer, "hash")
+        number = self._subject.call_number("hash", moves, state, kind="hash")
         return None if number is FAILED else number
 
 

@@ -148,6 +148,13 @@ class Subject:
             return FAILED
         return child
 
+    def call_number(
+        self, method: str, moves: Sequence[int], *arguments: Any, kind: Kind, code: str | None = None
+    ) -> Any:
+        """What a method answers that must give an integer; `FAILED`, with a fault, if it does not."""
+        answer = self.call(method, moves, *arguments, code=code)
+        return answer if answer is FAILED else self.number(method, moves, answer, kind)
+
     def number(self, method: str, moves: Sequence[int], answer: Any, kind: Kind) -> Any:
         """An answer that must be an integer."""
         try:
