@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from machine import keep_freed_memory, num_cores, on_cores, take_quiet
-from naive_selfplay import choose
+from naive_selfplay import choose, play_together
 from openings import openings
 from report import Figure, print_table, run_alone
 from resnet import make_resnet
@@ -247,17 +247,7 @@ class Tracer(Synchronous):
 def record_trace(game: Any, evaluator: Any, *, num_games: int, num_simulations: int) -> np.ndarray:
     """[N, 2] keys of the positions that whole games ask for, in order; fresh trees at every move."""
     tracer = Tracer(evaluator)
-    running = [(game.initial_state(), np.random.default_rng(seed)) for seed in range(num_games)]
-    ply = 0
-    with Search(game, tracer, self_play_config(num_simulations)) as search:
-        while running:
-            results = search.run([state for state, _ in running])
-            moved = [
-                (game.apply(state, choose(result.visits, ply, rng)), rng)
-                for result, (state, rng) in zip(results, running, strict=True)
-            ]
-            running = [(state, rng) for state, rng in moved if game.to_play(state) != TERMINAL]
-            ply += 1
+    play_together(game, tracer, range(num_games), self_play_config(num_simulations))
     return np.frombuffer(b"".join(tracer.trace), np.uint64).reshape(-1, 2)
 
 

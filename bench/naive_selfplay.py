@@ -158,12 +158,11 @@ def play_naively(game: Any, network: ResNet, seeds: range) -> Played:
 # --- With windrow -------------------------------------------------------------------------------------------------
 
 
-def play_together(game: Any, network: ResNet, seeds: range) -> Played:
-    """One game per seed, all at once."""
-    config = SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, c_puct=C_PUCT)
+def play_together(game: Any, evaluator: Any, seeds: range, config: SearchConfig) -> Played:
+    """One game per seed, all at once; fresh trees at every move."""
     played = Played()
     start = perf_counter()
-    with Search(game, windrow.evaluators.TorchEvaluator(network, "cpu"), config) as search:
+    with Search(game, evaluator, config) as search:
         running = [(game.initial_state(), np.random.default_rng(seed)) for seed in seeds]
         ply = 0
         while running:
@@ -217,18 +216,21 @@ def measure_threads(game: Any, network: ResNet, num_threads: int, *, is_smoke: b
     num_games, games_per_block, max_s = (2, 2, 0.0) if is_smoke else (NUM_GAMES, NUM_GAMES // 4, 40.0)
     starts = itertools.cycle(range(0, num_games, games_per_block))
 
+    evaluator = windrow.evaluators.TorchEvaluator(network, "cpu")
+    config = SearchConfig(engine="vectorized", num_simulations=NUM_SIMULATIONS, c_puct=C_PUCT)
+
     def take() -> tuple[Played, Played, Played]:
         """A block of games each way."""
         start = next(starts)
         return (
             play_naively(game, network, range(start, start + games_per_block)),
-            play_together(game, network, range(num_games)),
+            play_together(game, evaluator, range(num_games), config),
             play_itself(game, network, num_games),
         )
 
     torch.set_num_threads(num_threads)
     with on_cores(num_threads):
-        play_together(game, network, range(2))  # warms up
+        play_together(game, evaluator, range(2), config)  # warms up
         samples = take_quiet(take, wanted=num_games // games_per_block, max_samples=6, max_s=max_s)
     naive, together, itself = Played(), Played(), Played()
     for sample in samples.values:

@@ -11,14 +11,7 @@ from windrow.evaluators.protocol import Evaluation, Evaluator, Observations, cou
 
 
 class FunctionEvaluator(Evaluator):
-    """Evaluator that calls a function with K observations, or with one; made by `windrow.evaluators.from_function`.
-
-    Args:
-        fn: with `batched=True`, `fn(observations [K, ...]) -> (logits [K, A], values [K])`; otherwise `fn(observation)
-            -> (logits [A], value)`. Values are in [-1, 1], for the player to move. If the game has one value per
-            player, they are [K, players] or [players], with the player to move first.
-        batched: whether `fn` takes many positions in one call.
-    """
+    """Evaluator that calls a function with K observations, or with one; `from_function` makes it, and says how."""
 
     def __init__(self, fn: Callable[[Any], tuple[Any, Any]], *, batched: bool = False) -> None:
         self._fn, self._batched = fn, batched

@@ -18,11 +18,8 @@ class MLP(Network):
     A board is flattened into a row of numbers; a `ResNet` learns boards faster.
 
     Args:
-        observation: the shape of one observation, or of each named part, as `game.observation` says.
-        num_actions: number of actions, A.
-        width: width of the hidden layers.
-        layers: number of hidden layers.
-        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first.
+        observation, num_actions, num_values: as for every `Network`.
+        width, layers: as `MLPConfig` describes them.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 

@@ -22,20 +22,12 @@ from windrow.nets.network import Network, Observation, count_entries, gather, in
 class ResNet(Network):
     """Residual network: `forward(x [K, ...]) -> (logits [K, A], values [K] in [-1, 1] for the player to move)`.
 
-    If a game has several named observations, the network is called by name: `net(board=..., flat=...)`. All boards must
-    have the same size; every other part is flattened.
+    All boards must have the same size; every other part of an observation is flattened.
 
     Args:
-        observation: the shape of one observation, or of each named part, as `game.observation` says.
-        num_actions: number of actions, A.
-        channels: width of the trunk: the number of channels.
-        blocks: number of residual blocks, of two layers each.
-        policy_channels: number of channels between the trunk and the policy head. Trunks of linear layers have no such
-            layer.
-        value_channels: number of channels between the trunk and the value head, in convolutional trunks.
-        value_hidden: width of the value head's hidden layer.
-        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first and the
-            others in their order of play.
+        observation, num_actions, num_values: as for every `Network`.
+        channels, blocks, policy_channels, value_channels, value_hidden: as `ResNetConfig` describes them. A trunk of
+            linear layers has no channels before its heads.
         is_folded: whether the network has no batch norm, as `windrow.nets.fold` makes it.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """

@@ -28,13 +28,8 @@ class Transformer(Network):
     """Pre-norm transformer blocks over tokens with learned positions, then a policy and a value head.
 
     Args:
-        observation: the shape of one observation, or of each named part, as `game.observation` says. All boards must
-            have the same size.
-        num_actions: number of actions, A.
-        width: width of a token; a multiple of `heads`.
-        layers: number of transformer blocks.
-        heads: number of attention heads.
-        num_values: 1: values are [K]. The number of players: values are [K, players], the player to move first.
+        observation, num_actions, num_values: as for every `Network`. All boards must have the same size.
+        width, layers, heads: as `TransformerConfig` describes them.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 
