@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from claims import (
     CPU_ROWS,
@@ -44,12 +45,10 @@ BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "gpu": ("gpu", gpu_claims),
     "gpu-training": ("gpu-training", gpu_training_claims),
     "training": ("training", training_claims),
-    "all-cpu": ("cpu", lambda: all_figures("cpu")),
-    "all-peers": ("peers", lambda: all_figures("peers")),
-    "all-gpu": ("gpu", lambda: all_figures("gpu")),
-    "all-gpu-training": ("gpu-training", lambda: all_figures("gpu-training")),
-    "all-training": ("training", lambda: all_figures("training")),
-    "all-services": ("services", lambda: all_figures("services")),
+    **{
+        f"all-{suite}": (suite, partial(all_figures, suite))
+        for suite in ("cpu", "peers", "gpu", "gpu-training", "training", "services")
+    },
 }
 """By the name in the marker: the suite whose results it needs, and what makes the text."""
 

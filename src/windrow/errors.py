@@ -68,3 +68,8 @@ def how_to_install(extra: str) -> str:
     if extra not in extras:  # windrow runs from its source and was not installed by pip
         return f'pip install ".[{extra}]" in a checkout of windrow'
     return f'pip install "{NAME}[{extra}]"'
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the name of its class if it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

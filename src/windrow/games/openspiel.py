@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError, how_to_install
+from windrow.errors import GameError, IllegalMoveError, MissingExtraError, UnknownKeyError, first_line, how_to_install
 from windrow.games.openspiel_names import ActionNames
 from windrow.games.protocol import CHANCE, TERMINAL, FloatArray, Shape
 from windrow.spelling import explain_unknown
@@ -261,7 +261,7 @@ def _load_game(pyspiel: Any, text: str, parameters: Mapping[str, int | float | s
                 raise UnknownKeyError(f"{name} has no parameter {parameter!r}. {hint}")
         return pyspiel.load_game(name, merged)
     except pyspiel.SpielError as error:
-        raise GameError(f"OpenSpiel cannot load {text!r}: {_first_line(error)}.") from None
+        raise GameError(f"OpenSpiel cannot load {text!r}: {first_line(error).rstrip('.')}.") from None
 
 
 def _refuse_kind(pyspiel: Any, name: str, kind: Any) -> None:
@@ -293,8 +293,3 @@ def _tensor(pyspiel: Any, game: Any, name: str) -> tuple[Any, Shape]:
         f"{name} has neither an observation tensor nor an information state tensor: there is nothing that a network "
         "could see."
     )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

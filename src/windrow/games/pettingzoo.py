@@ -20,7 +20,7 @@ import copy
 import pkgutil
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import index
 from typing import Any, TypeAlias, cast
@@ -172,10 +172,14 @@ class PettingZooGame:
         env = _copy(state.env, self._shared)
         totals = list(state.totals)
         action = index(action)
-        for rewards in _step(env, action):
-            for agent, reward in rewards.items():
-                totals[self._players[agent]] += float(reward)
+        self._move(env, action, totals)
         return PettingZooState(self, env, (*state.moves, action), tuple(totals))
+
+    def _move(self, env: Any, action: int, totals: list[float]) -> None:
+        """Play an action, and then the empty steps of agents that are out; add the rewards to `totals`."""
+        _step(env, action, self._players, totals)
+        while not _is_over(env) and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
+            _step(env, None, self._players, totals)
 
     def returns(self, state: PettingZooState) -> list[float]:
         """All rewards of each player, scaled and cut off at -1 and 1, for a finished game."""
@@ -236,9 +240,7 @@ class PettingZooGame:
             if not legal:
                 raise GameError(f"{self.name} allows no action in a game that is not over.")
             moves.append(draw.choice(legal))
-            for rewards in _step(env, moves[-1]):
-                for agent, reward in rewards.items():
-                    totals[self._players[agent]] += float(reward)
+            self._move(env, moves[-1], totals)
             steps.append(self._look(env, totals))
         return moves, steps
 
@@ -254,13 +256,10 @@ def _is_over(env: Any) -> bool:
     return all(env.terminations[agent] or env.truncations[agent] for agent in env.agents)
 
 
-def _step(env: Any, action: int) -> Iterator[dict[Any, float]]:
-    """Play an action, and then the empty steps of agents that are out; gives the rewards after each."""
+def _step(env: Any, action: int | None, players: Mapping[Any, int], totals: list[float]) -> None:
     env.step(action)
-    yield env.rewards
-    while not _is_over(env) and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
-        env.step(None)
-        yield env.rewards
+    for agent, reward in env.rewards.items():
+        totals[players[agent]] += float(reward)
 
 
 def _copy(env: Any, shared: Sequence[Any]) -> Any:

@@ -88,7 +88,7 @@ def _is_named(name: str, options: Mapping[Any, Any], game: CoreGame) -> bool:
         return False
     if isinstance(game, PythonGame) and ":" not in game.name:  # an object of the user's own class, made by hand
         return name.rpartition(":")[2] == type(game.rules).__name__
-    return place_of(name) == place_of(game.name) and _plain(options) == _plain(game.options)
+    return place_of(name) == place_of(game.name) and plain(options) == plain(game.options)
 
 
 def place_of(name: str) -> tuple[str, str]:
@@ -102,7 +102,7 @@ def place_of(name: str) -> tuple[str, str]:
     return place.rpartition(".")[2], attribute
 
 
-def _plain(options: Mapping[Any, Any]) -> str:
+def plain(options: Mapping[Any, Any]) -> str:
     """The options as JSON would give them back."""
     return json.dumps(dict(options), sort_keys=True, default=str)
 

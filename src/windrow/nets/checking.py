@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from windrow.errors import EvaluatorError
+from windrow.errors import EvaluatorError, first_line
 from windrow.evaluators.positions import random_positions
 from windrow.evaluators.protocol import parts_of
 from windrow.games.python_game import as_core_game
@@ -75,11 +75,10 @@ def _answer(net: Any, rows: dict[str, Tensor], game: Any, name: str) -> tuple[Te
     try:
         answer: Any = net(rows[""]) if "" in rows else net(**rows)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         call = "forward(observations)" if "" in rows else f"forward({', '.join(rows)})"
         raise EvaluatorError(
-            f"{name} cannot be called: {call} raised {type(error).__name__}: {reason}. Its input for {game!r} was "
-            f"{given} in float32"
+            f"{name} cannot be called: {call} raised {type(error).__name__}: {first_line(error)}. Its input for "
+            f"{game!r} was {given} in float32"
         ) from error
     parts = list(cast("tuple[Any, ...]", answer)) if isinstance(answer, tuple | list) else []
     if len(parts) != 2 or not all(isinstance(one, Tensor) for one in parts):

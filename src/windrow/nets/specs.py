@@ -13,13 +13,12 @@ games).
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from windrow.errors import ConfigError, WindrowError
-from windrow.games.provenance import place_of
+from windrow.games.provenance import place_of, plain
 from windrow.games.python_game import as_core_game
 from windrow.games.targets import import_target
 from windrow.nets.config import FACTS, KINDS, NetworkConfig, OwnNetwork, describe_network
@@ -165,7 +164,7 @@ def own_network(spec: Mapping[str, Any], named: Sequence[NetworkConfig]) -> Netw
     saved = {name: value for name, value in spec.items() if name not in ("kind", *FACTS)}
     for one in found:
         missing = {name: value for name, value in saved.items() if name not in one.settings}
-        if _plain({**missing, **one.settings}) == _plain(saved):
+        if plain({**missing, **one.settings}) == plain(saved):
             for name, value in missing.items():
                 if not _is_number(value):
                     raise ConfigError(
@@ -253,7 +252,3 @@ def _is_number(value: object) -> bool:
     if isinstance(value, list):
         return all(map(_is_number, cast("list[object]", value)))
     return value is None or isinstance(value, bool | int | float)
-
-
-def _plain(settings: Mapping[str, Any]) -> str:
-    return json.dumps(dict(settings), sort_keys=True, default=str)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from windrow.cores import OtherLoad
-from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
+from windrow.errors import EvaluatorError, MissingExtraError, first_line, how_to_install
 from windrow.evaluators.backends import memory
 from windrow.evaluators.backends.agreement import Agreement, compare
 from windrow.evaluators.backends.catalog import BACKENDS, Backend, cpu_has_bf16
@@ -26,6 +26,8 @@ EXACTNESS = {"f32": 0, "bf16": 1, "int8": 2}
 WORTH = 1.03
 """A less exact backend must be this much faster than a more exact one to be taken."""
 _NUM_ROUNDS = 5
+_MAX_REASON = 300
+"""Characters of the reason why a backend is refused or left out."""
 _MAX_OTHER_CORES = 0.2
 """If other programs took more while backends were measured, the figures are used but not remembered."""
 _BLOCK_S = 0.03
@@ -119,7 +121,7 @@ def choose(
             runner = field_of_play.runner(BACKENDS[name])
             agreement = field_of_play.agreement(BACKENDS[name])
         except Exception as error:
-            refused[name] = _reason(error)
+            refused[name] = first_line(error)[:_MAX_REASON]
             continue
         if agreement is None or agreement.holds:
             text = _explain(name, measured, agreement, refused, batch, num_threads, max_update_s, source)
@@ -172,7 +174,7 @@ class _Field:
                     raise EvaluatorError(f"its answers differ from float32: {agreement}")
                 calls[backend.name] = self._call(backend)
             except Exception as error:  # a backend that fails is one that is not chosen
-                measured.left_out[backend.name] = _reason(error)
+                measured.left_out[backend.name] = first_line(error)[:_MAX_REASON]
         measured.rates = {name: self._batch / seconds for name, seconds in _time_in_turn(calls).items()}
         if with_updates and measured.rates:
             weights = self._network.weights()
@@ -252,10 +254,6 @@ def _time_update(evaluator: NetworkEvaluator, weights: Any) -> float:
     while len(taken) < _NUM_UPDATES and sum(taken) < _UPDATES_S:
         taken.append(_time_block(lambda: evaluator.update(own), 1))
     return statistics.median(taken)
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
 
 
 def _explain(

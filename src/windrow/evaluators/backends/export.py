@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from windrow.errors import EvaluatorError, MissingExtraError, how_to_install
+from windrow.errors import EvaluatorError, MissingExtraError, first_line, how_to_install
 from windrow.evaluators.backends.catalog import is_installed
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def _first_line(error: Exception) -> str:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    lines = str(cause).strip().splitlines()
-    return f"{type(cause).__name__}: {lines[0] if lines else ''}"[:300]
+    return f"{type(cause).__name__}: {first_line(cause)}"[:300]
 
 
 @contextmanager

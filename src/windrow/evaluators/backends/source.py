@@ -240,22 +240,20 @@ def _read_program(path: Path, inputs: tuple[Input, ...] | None) -> Network:
         if node.name in user:
             dims = [dim if isinstance(dim, int) else None for dim in node.meta["val"].shape]
             taken.append(_open_batch(Input(node.name, tuple(dims)), path))
-    found = tuple(taken)
-    if inputs is not None:
-        found = check_inputs(found, inputs, label=str(path), giver="the game")
-    elif len(found) == 1:
-        found = (Input("", found[0].shape),)
-    return _read_module(program.module(), found, str(path))
+    return _read_module(program.module(), _named_as_given(tuple(taken), inputs, path), str(path))
 
 
 def _read_onnx(path: Path, inputs: tuple[Input, ...] | None) -> Network:
     """An ONNX file, with any weights that lie beside it."""
     taken = tuple(_open_batch(part, path) for part in _onnx_inputs(path))
-    if inputs is not None:
-        taken = check_inputs(taken, inputs, label=str(path), giver="the game")
-    elif len(taken) == 1:
-        taken = (Input("", taken[0].shape),)
-    return Network(taken, str(path), onnx=str(path))
+    return Network(_named_as_given(taken, inputs, path), str(path), onnx=str(path))
+
+
+def _named_as_given(taken: tuple[Input, ...], given: tuple[Input, ...] | None, path: Path) -> tuple[Input, ...]:
+    """The inputs of a file, checked against those of the game if they are known; a single one has no name."""
+    if given is not None:
+        return check_inputs(taken, given, label=str(path), giver="the game")
+    return (Input("", taken[0].shape),) if len(taken) == 1 else taken
 
 
 def _onnx_inputs(path: Path) -> list[Input]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from windrow.errors import first_line
 from windrow.games.checking.fault import Fault, Kind, Report
 from windrow.games.core_game import CoreGame
 from windrow.games.own_class import MAX_ACTIONS, MAX_OUTCOMES, MAX_PLAYERS
@@ -284,8 +285,8 @@ class Subject:
 
 def describe(error: BaseException) -> str:
     """An exception in one line, as it stands at the end of a traceback."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    name, line = type(error).__name__, first_line(error)
+    return name if line == name else f"{name}: {line}"
 
 
 def ask(method: str, state: str = "state") -> str:
