@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+from dataclasses import asdict
 from time import perf_counter
 
 import numpy as np
@@ -49,7 +50,7 @@ def round_trips(num_clients: int, num_calls: int, num_repeats: int) -> tuple[lis
     clients = []
     for _ in range(num_clients):
         channel = server.open_channel(BATCH)
-        arguments = [repr(channel.facts.to_dict()), *map(str, (BATCH // num_clients, num_calls, num_repeats))]
+        arguments = [repr(asdict(channel.facts)), *map(str, (BATCH // num_clients, num_calls, num_repeats))]
         clients.append(
             subprocess.Popen(
                 [sys.executable, "-c", CLIENT, *arguments, *map(str, channel.fds)],

@@ -7,6 +7,7 @@ import pickle
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_a_client_in_another_process() -> None:
     game = make_game("connect4")
     server = InferenceServer(game, HashEvaluator(4))
     channel = server.open_channel(8)
-    arguments = [repr(channel.facts.to_dict()), *map(str, channel.fds)]
+    arguments = [repr(asdict(channel.facts)), *map(str, channel.fds)]
     with server:
         run = subprocess.run(
             [sys.executable, "-c", CLIENT, *arguments],

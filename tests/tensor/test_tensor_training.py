@@ -169,7 +169,7 @@ def test_solved_positions_are_the_same_on_the_device() -> None:
     positions = solved_positions(game)
     expected = np.stack([game.observe(position.state) for position in positions])
     assert np.array_equal(tensor_game.observe(test._states).numpy()[: len(positions)], expected)
-    bare = StrengthTest(game, TorchEvaluator(net, device="cpu"), positions).measure()["solved_policy"]
+    bare = StrengthTest(game, TorchEvaluator(net, device="cpu")).measure()["solved_policy"]
     assert test.score(0).overall.share == pytest.approx(bare, abs=1 / 600)
     assert {name: share.num_positions for name, share in test.score().phases.items()} == {
         "8-13": 150,

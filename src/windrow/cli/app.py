@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from windrow.cli.foreign import explain_option
+from windrow.cli.options import examples
 from windrow.cli.output import print_error, print_warning
 from windrow.distribution import installed_version
 from windrow.errors import WindrowError
@@ -25,7 +26,7 @@ COMMANDS = (
     *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "doctor", "report", "watch"),
     *("protocol", "bench", "profile", "tune", "info"),
 )
-"""Modules of this package, in the order of the help. Each has `register(app)`, which adds its command."""
+"""Modules of this package, in the order of the help. Each has a function of its name and `EXAMPLES`, or a `group`."""
 
 INTERRUPTED = 130
 
@@ -158,5 +159,9 @@ def _unwrap_help(group: typer.Typer) -> None:
 
 
 for _command in COMMANDS:
-    import_module(f"windrow.cli.{_command}").register(app)
+    _module: Any = import_module(f"windrow.cli.{_command}")
+    if hasattr(_module, "group"):
+        app.add_typer(_module.group, name=_command)
+    else:
+        app.command(_command, epilog=examples(*_module.EXAMPLES))(getattr(_module, _command))
 _unwrap_help(app)

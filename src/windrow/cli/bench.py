@@ -18,41 +18,26 @@ from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 from windrow.tune.network import different_positions, network_rate
 
+group = typer.Typer(
+    help="Measure the search speed of this machine.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    epilog=examples(
+        "windrow bench suite quick",
+        "windrow bench search",
+        "windrow bench engines --trees 256",
+        "windrow bench backends --net 32x3 --batch 256",
+    ),
+)
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(
-        help="Measure the search speed of this machine.",
-        no_args_is_help=True,
-        rich_markup_mode="rich",
-        epilog=examples(
-            "windrow bench suite quick",
-            "windrow bench search",
-            "windrow bench engines --trees 256",
-            "windrow bench backends --net 32x3 --batch 256",
-        ),
+
+@group.command(
+    epilog=examples(
+        "windrow bench search # Connect-4 and a 64x5 network with random weights",
+        "windrow bench search connect4 --net runs/c4 --trees 256 --sims 100",
+        "windrow bench search gomoku:size=9 --net 32x3 --json",
     )
-    group.command(
-        "search",
-        epilog=examples(
-            "windrow bench search # Connect-4 and a 64x5 network with random weights",
-            "windrow bench search connect4 --net runs/c4 --trees 256 --sims 100",
-            "windrow bench search gomoku:size=9 --net 32x3 --json",
-        ),
-    )(search)
-    group.command(
-        "backends",
-        epilog=examples(
-            "windrow bench backends # every installed backend, at batch size 64",
-            "windrow bench backends connect4 --net runs/c4 --batch 1 --batch 256",
-            "windrow bench backends --net 32x3 --threads 1 --json",
-        ),
-    )(backends)
-    engines.register(group)
-    suites.register(group)
-    app.add_typer(group, name="bench")
-
-
+)
 def search(
     game: GameArgument = "connect4",
     net: NetOption = "64x5",
@@ -115,6 +100,13 @@ def search(
     )
 
 
+@group.command(
+    epilog=examples(
+        "windrow bench backends # every installed backend, at batch size 64",
+        "windrow bench backends connect4 --net runs/c4 --batch 1 --batch 256",
+        "windrow bench backends --net 32x3 --threads 1 --json",
+    )
+)
 def backends(
     game: GameArgument = "connect4",
     net: NetOption = "64x5",
@@ -182,3 +174,12 @@ def _measure_backend(
         return {**nothing, "problem": str(error).splitlines()[0]}
     evaluator.close()
     return {"rates": rates, "agrees": agreement.holds, "agreement": str(agreement), "problem": None}
+
+
+for _command, _examples in (
+    (engines.engines, engines.EXAMPLES),
+    (suites.suite, suites.SUITE_EXAMPLES),
+    (suites.suites, suites.SUITES_EXAMPLES),
+    (suites.compare, suites.COMPARE_EXAMPLES),
+):
+    group.command(epilog=examples(*_examples))(_command)

@@ -7,24 +7,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from windrow.cli.options import JsonOption, SeedOption, complete_game, examples
+from windrow.cli.options import JsonOption, SeedOption, complete_game
 from windrow.cli.output import counted, print_json, progress_bar, stdout
 from windrow.games.checking import Fault, Report, examine
 from windrow.games.checking.fault import title_of
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow check nim.py:Nim # your own class, in a file",
-            "windrow check my_package.games:Nim:sticks=15 # your own class, in a module, with an option",
-            "windrow check gomoku:size=9 --games 20",
-            'windrow check "openspiel:hex(board_size=7)" # a game from OpenSpiel',
-            "windrow check pettingzoo:connect_four_v3 --json # JSON, for scripts",
-        )
-    )(check)
+EXAMPLES = (
+    "windrow check nim.py:Nim # your own class, in a file",
+    "windrow check my_package.games:Nim:sticks=15 # your own class, in a module, with an option",
+    "windrow check gomoku:size=9 --games 20",
+    'windrow check "openspiel:hex(board_size=7)" # a game from OpenSpiel',
+    "windrow check pettingzoo:connect_four_v3 --json # JSON, for scripts",
+)
 
 
 def check(

@@ -8,21 +8,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from windrow.cli.options import JsonOption, NetworkOption, RunGameOption, examples
+from windrow.cli.options import JsonOption, NetworkOption, RunGameOption
 from windrow.cli.output import print_json, stdout
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow doctor runs/connect4 # is this run healthy?",
-            "windrow doctor runs/nim-py-Nim --game nim.py:Nim # your own game: its positions are checked too",
-            "windrow doctor runs/mine --network mynet.py:Net # your own network: its values are checked too",
-            "windrow doctor runs/connect4 --json # JSON, for scripts",
-        )
-    )(doctor)
+EXAMPLES = (
+    "windrow doctor runs/connect4 # is this run healthy?",
+    "windrow doctor runs/nim-py-Nim --game nim.py:Nim # your own game: its positions are checked too",
+    "windrow doctor runs/mine --network mynet.py:Net # your own network: its values are checked too",
+    "windrow doctor runs/connect4 --json # JSON, for scripts",
+)
 
 
 def doctor(

@@ -21,7 +21,6 @@ from windrow.cli.options import (
     ThreadsOption,
     WorkersOption,
     complete_engine,
-    examples,
     read_settings,
     with_file,
 )
@@ -58,16 +57,11 @@ class EngineFigures:
     share: float
 
 
-def register(group: typer.Typer) -> None:
-    """Add the command to `windrow bench`."""
-    group.command(
-        "engines",
-        epilog=examples(
-            "windrow bench engines # trees on the CPU compared with trees as tensors",
-            "windrow bench engines --trees 1024 --engine vectorized --engine tensor # on a GPU",
-            "windrow bench engines --net 16x1 --engine vectorized --engine multiprocess",
-        ),
-    )(engines)
+EXAMPLES = (
+    "windrow bench engines # trees on the CPU compared with trees as tensors",
+    "windrow bench engines --trees 1024 --engine vectorized --engine tensor # on a GPU",
+    "windrow bench engines --net 16x1 --engine vectorized --engine multiprocess",
+)
 
 
 def engines(

@@ -15,7 +15,6 @@ from windrow.cli.options import (
     SetOption,
     ThreadsOption,
     complete_player,
-    examples,
     read_settings,
 )
 from windrow.cli.output import print_json, progress_bar, stdout
@@ -27,17 +26,12 @@ from windrow.play.players import Player, make_player
 from windrow.play.solved import SolvedScore, score_player, solved_positions
 from windrow.play.specs import parse_game, parse_spec
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow evaluate runs/c4 # solved positions, then 100 games against rollout:400",
-            "windrow evaluate runs/c4 --sims 400 --opponent rollout:1000 --games 200",
-            "windrow evaluate runs/c4/checkpoints/000120 --no-match --json",
-            "windrow evaluate rollout:1000 --game connect4 --no-match # any other player, for comparison",
-        )
-    )(evaluate)
+EXAMPLES = (
+    "windrow evaluate runs/c4 # solved positions, then 100 games against rollout:400",
+    "windrow evaluate runs/c4 --sims 400 --opponent rollout:1000 --games 200",
+    "windrow evaluate runs/c4/checkpoints/000120 --no-match --json",
+    "windrow evaluate rollout:1000 --game connect4 --no-match # any other player, for comparison",
+)
 
 
 def evaluate(

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import typer
-
-from windrow.cli.options import JsonOption, examples
+from windrow.cli.options import JsonOption
 from windrow.cli.output import print_json, print_table
 from windrow.games.registry import game_names, make_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow games",
-            "windrow games --json # JSON, for scripts",
-            "windrow search gomoku:size=9 # a game with an option changed",
-        )
-    )(games)
+EXAMPLES = (
+    "windrow games",
+    "windrow games --json # JSON, for scripts",
+    "windrow search gomoku:size=9 # a game with an option changed",
+)
 
 
 def games(as_json: JsonOption = False) -> None:

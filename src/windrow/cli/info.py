@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.options import JsonOption, examples
+from windrow.cli.options import JsonOption
 from windrow.cli.output import print_facts, print_json, print_table
 from windrow.cores import num_cores
 from windrow.distribution import NAME
@@ -33,15 +33,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow info",
-            "windrow info --json # to put into a bug report",
-            "windrow info --memory gomoku --sims 400 --trees 512 # what the tensor engine will need",
-        )
-    )(info)
+EXAMPLES = (
+    "windrow info",
+    "windrow info --json # to put into a bug report",
+    "windrow info --memory gomoku --sims 400 --trees 512 # what the tensor engine will need",
+)
 
 
 def info(

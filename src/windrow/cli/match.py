@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.options import JsonOption, NetworkOption, SeedOption, ThreadsOption, complete_player, examples
+from windrow.cli.options import JsonOption, NetworkOption, SeedOption, ThreadsOption, complete_player
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.errors import ConfigError
 from windrow.games.core_game import CoreGame
@@ -16,21 +16,16 @@ from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.specs import parse_game
 from windrow.play.tournament import TournamentResult, play_tournament
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow match rollout:800 rollout:50 connect4 # play until the test has decided",
-            "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
-            "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network with two settings",
-            "windrow match runs/c4 solver connect4 --games 20 --json",
-            "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # runs/mine holds your own network",
-            "windrow match azul:players=3 rollout:50 uniform:50 random # three players, in every seating order",
-            "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # every pair of players",
-            "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # look for a small difference",
-        )
-    )(match)
+EXAMPLES = (
+    "windrow match rollout:800 rollout:50 connect4 # play until the test has decided",
+    "windrow match runs/c4 rollout:400 connect4 --games 100 --no-stop",
+    "windrow match runs/c4:sims=200 runs/c4:sims=50,c_puct=2.5 connect4 # one network with two settings",
+    "windrow match runs/c4 solver connect4 --games 20 --json",
+    "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # runs/mine holds your own network",
+    "windrow match azul:players=3 rollout:50 uniform:50 random # three players, in every seating order",
+    "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # every pair of players",
+    "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # look for a small difference",
+)
 
 
 def match(

@@ -19,7 +19,6 @@ from windrow.cli.options import (
     ThreadsOption,
     complete_evaluator,
     complete_player,
-    examples,
 )
 from windrow.cli.output import loading, print_json, stderr, stdout
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
@@ -41,21 +40,17 @@ _MAX_LISTED = 60
 _HELP = "Type a move such as {example}, or: moves, hint, undo, help, quit."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow play connect4 # play in the browser and watch the search",
-            "windrow play connect4 --checkpoint runs/c4 # with a trained network",
-            "windrow play gomoku -c runs/a -c runs/b # compare two networks side by side",
-            "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
-            "windrow play othello --text # in the terminal, against the network that comes with windrow",
-            "windrow play othello pretrained:level=2 # an easier opponent; levels go from 1 to 5",
-            "windrow play connect4 solver --moves 4444 # in the terminal, from a position",
-            "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # in the browser, from a position",
-            "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
-        )
-    )(play)
+EXAMPLES = (
+    "windrow play connect4 # play in the browser and watch the search",
+    "windrow play connect4 --checkpoint runs/c4 # with a trained network",
+    "windrow play gomoku -c runs/a -c runs/b # compare two networks side by side",
+    "windrow play connect4 runs/c4:sims=400 # in the terminal, against a trained network",
+    "windrow play connect4 --text # in the terminal, against the network that comes with windrow",
+    "windrow play connect4 pretrained:level=2 # an easier opponent; levels go from 1 to 5",
+    "windrow play connect4 solver --moves 4444 # in the terminal, from a position",
+    "windrow play connect4 --position '7/7/7/7/3o3/3x3 x' # in the browser, from a position",
+    "windrow play backgammon rollout:200 --position '4HPwATDgc/ABMA x 31' # in the terminal, x to play 3-1",
+)
 
 
 def play(

@@ -25,7 +25,6 @@ from windrow.cli.options import (
     ThreadsOption,
     WorkersOption,
     engine_option,
-    examples,
     search_config,
     with_file,
 )
@@ -41,18 +40,14 @@ from windrow.tune.network import different_positions
 _BAR_WIDTH = 30
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow profile connect4 # a 64x5 network with random weights",
-            "windrow profile connect4 --evaluator runs/c4 --trees 256 --threads 2",
-            "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
-            "windrow profile connect4 --evaluator uniform # the cost of the trees alone",
-            "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what the workers wait for",
-            "windrow profile connect4 --engine ray --trees 256 # the inference actors and their latency",
-        )
-    )(profile)
+EXAMPLES = (
+    "windrow profile connect4 # a 64x5 network with random weights",
+    "windrow profile connect4 --evaluator runs/c4 --trees 256 --threads 2",
+    "windrow profile gomoku --evaluator resnet:32x3 --trees 1 --leaves 8 --json",
+    "windrow profile connect4 --evaluator uniform # the cost of the trees alone",
+    "windrow profile nim.py:Nim --engine multiprocess --workers 4 # what the workers wait for",
+    "windrow profile connect4 --engine ray --trees 256 # the inference actors and their latency",
+)
 
 
 def profile(

@@ -29,38 +29,16 @@ from windrow.config import SearchConfig
 from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(
-        help="Serve a Gomoku manager or another program on stdin and stdout.",
-        no_args_is_help=True,
-        rich_markup_mode="rich",
-        epilog=examples(
-            "windrow protocol gomocup # an engine for Piskvork and other Gomocup managers",
-            "windrow protocol analysis connect4 # answer queries, one JSON object per line",
-            "windrow protocol analysis connect4 --json # describe the engine and exit",
-        ),
-    )
-    group.command(
-        "gomocup",
-        epilog=examples(
-            "windrow protocol gomocup # without a network: random games",
-            "windrow protocol gomocup --checkpoint runs/gomoku15 # with a trained network, for boards of its size",
-            "windrow protocol gomocup --json # describe the engine and exit",
-        ),
-    )(gomocup)
-    group.command(
-        "analysis",
-        epilog=examples(
-            "windrow protocol analysis connect4 # 400 simulations per query by default",
-            "windrow protocol analysis connect4 --evaluator runs/c4 --sims 800 --trees 128",
-            "windrow protocol analysis connect4 -e runs/c4 --set cache_memory=1GB # with a larger evaluation cache",
-            "windrow protocol analysis connect4 --json # describe the engine and exit",
-        ),
-    )(analysis)
-    app.add_typer(group, name="protocol")
-
+group = typer.Typer(
+    help="Serve a Gomoku manager or another program on stdin and stdout.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    epilog=examples(
+        "windrow protocol gomocup # an engine for Piskvork and other Gomocup managers",
+        "windrow protocol analysis connect4 # answer queries, one JSON object per line",
+        "windrow protocol analysis connect4 --json # describe the engine and exit",
+    ),
+)
 
 _CACHE_MEMORY = 256 << 20
 """Bytes of the evaluation cache if `cache_memory` is not set: about a million positions of a small game."""
@@ -78,6 +56,13 @@ CheckpointOption = Annotated[
 ]
 
 
+@group.command(
+    epilog=examples(
+        "windrow protocol gomocup # without a network: random games",
+        "windrow protocol gomocup --checkpoint runs/gomoku15 # with a trained network, for boards of its size",
+        "windrow protocol gomocup --json # describe the engine and exit",
+    )
+)
 def gomocup(
     evaluator: EvaluatorOption = "auto",
     checkpoint: CheckpointOption = None,
@@ -124,6 +109,14 @@ def gomocup(
     Gomocup(make, words, config).run(sys.stdin.buffer, sys.stdout)
 
 
+@group.command(
+    epilog=examples(
+        "windrow protocol analysis connect4 # 400 simulations per query by default",
+        "windrow protocol analysis connect4 --evaluator runs/c4 --sims 800 --trees 128",
+        "windrow protocol analysis connect4 -e runs/c4 --set cache_memory=1GB # with a larger evaluation cache",
+        "windrow protocol analysis connect4 --json # describe the engine and exit",
+    )
+)
 def analysis(
     game: GameArgument,
     evaluator: EvaluatorOption = "auto",

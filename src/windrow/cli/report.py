@@ -8,21 +8,16 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, RunGameOption, examples
+from windrow.cli.options import JsonOption, RunGameOption
 from windrow.cli.output import print_json, print_warning, stdout
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow report runs/connect4 # write runs/connect4/report.html",
-            "windrow report runs/connect4 --open # open it in the browser as well",
-            "windrow report runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
-            "windrow report runs/connect4 --out connect4.html # a self-contained file to share",
-        )
-    )(report)
+EXAMPLES = (
+    "windrow report runs/connect4 # write runs/connect4/report.html",
+    "windrow report runs/connect4 --open # open it in the browser as well",
+    "windrow report runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
+    "windrow report runs/connect4 --out connect4.html # a self-contained file to share",
+)
 
 
 def report(

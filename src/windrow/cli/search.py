@@ -27,7 +27,6 @@ from windrow.cli.options import (
     ThreadsOption,
     WorkersOption,
     engine_option,
-    examples,
     search_config,
     with_file,
 )
@@ -42,22 +41,18 @@ _MAX_LINE = 12
 """Maximum number of moves printed of a line; JSON has all of them."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow search connect4 # the first move of the game",
-            "windrow search connect4 --moves 4453 --sims 5000",
-            "windrow search connect4 --position '7/7/7/7/3o3/3x3 x' # the board from the top, and the side to move",
-            "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
-            "windrow search connect4 --evaluator runs/c4 --top 3 --json # with a trained network",
-            "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # with your own network",
-            "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice rolls are written among the moves",
-            "windrow search connect4 --engine ray --set num_actors=2 # with inference actors on a Ray cluster",
-            "windrow search connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
-            "windrow search othello --time 2s --set first_play=parent # two seconds, another first_play",
-        )
-    )(search)
+EXAMPLES = (
+    "windrow search connect4 # the first move of the game",
+    "windrow search connect4 --moves 4453 --sims 5000",
+    "windrow search connect4 --position '7/7/7/7/3o3/3x3 x' # the board from the top, and the side to move",
+    "windrow search gomoku:size=9 --moves 'e5 d5' --engine batched --leaves 8",
+    "windrow search connect4 --evaluator runs/c4 --top 3 --json # with a trained network",
+    "windrow search connect4 --evaluator runs/mine --network mynet.py:Net # with your own network",
+    "windrow search backgammon --moves 'x31 8/5 6/5' --sims 5000 # dice rolls are written among the moves",
+    "windrow search connect4 --engine ray --set num_actors=2 # with inference actors on a Ray cluster",
+    "windrow search connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
+    "windrow search othello --time 2s --set first_play=parent # two seconds, another first_play",
+)
 
 
 def search(

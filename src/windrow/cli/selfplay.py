@@ -23,7 +23,6 @@ from windrow.cli.options import (
     ThreadsOption,
     WorkersOption,
     engine_option,
-    examples,
     file_settings,
     read_settings,
     search_config,
@@ -38,19 +37,15 @@ if TYPE_CHECKING:
     from windrow.train.records import GameRecord
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow selfplay connect4 --evaluator runs/c4 --games 500",
-            "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
-            "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game written in Python, on four cores",
-            "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
-            "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
-            "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
-            "windrow selfplay connect4 --set root=gumbel --json # the Gumbel root; its noise is gumbel_scale",
-        )
-    )(selfplay)
+EXAMPLES = (
+    "windrow selfplay connect4 --evaluator runs/c4 --games 500",
+    "windrow selfplay connect4 --games 20 --sims 20 --slots 20 # a network with random weights",
+    "windrow selfplay nim.py:Nim --engine multiprocess --workers 4 # a game written in Python, on four cores",
+    "windrow selfplay connect4 --engine ray --address auto --workers 8 --actors 2 # on a Ray cluster",
+    "windrow selfplay connect4 --evaluator runs/c4 --config tuned.toml # with the settings of windrow tune",
+    "windrow selfplay gomoku:size=9 -e rollout --games 50 --out games.log",
+    "windrow selfplay connect4 --set root=gumbel --json # the Gumbel root; its noise is gumbel_scale",
+)
 
 
 def selfplay(

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.options import JsonOption, examples
+from windrow.cli.options import JsonOption
 from windrow.cli.output import print_json, print_table, stdout, stdout_number
 from windrow.errors import ConfigError, WindrowError
 from windrow.spelling import explain_unknown
@@ -26,27 +26,16 @@ _COMMAND_VARIABLE = "WINDROW_BENCH_COMMAND"
 _STDERR = 2
 
 
-def register(group: typer.Typer) -> None:
-    """Add the commands to `windrow bench`."""
-    group.command(
-        "suite",
-        epilog=examples(
-            "windrow bench suite quick # the main figures of this machine, in two minutes",
-            "windrow bench suite cpu --out results # results/cpu.json and results/cpu.md",
-            "windrow bench suite cache backends # single benchmarks",
-            "windrow bench suite cpu --smoke # only test that everything runs",
-        ),
-    )(suite)
-    group.command(
-        "suites",
-        epilog=examples("windrow bench suites # all suites with their duration and requirements"),
-    )(suites)
-    group.command(
-        "compare",
-        epilog=examples(
-            "windrow bench compare bench/results/cpu.json runs/bench/cpu.json # is the reference reproduced here?"
-        ),
-    )(compare)
+SUITE_EXAMPLES = (
+    "windrow bench suite quick # the main figures of this machine, in two minutes",
+    "windrow bench suite cpu --out results # results/cpu.json and results/cpu.md",
+    "windrow bench suite cache backends # single benchmarks",
+    "windrow bench suite cpu --smoke # only test that everything runs",
+)
+SUITES_EXAMPLES = ("windrow bench suites # all suites with their duration and requirements",)
+COMPARE_EXAMPLES = (
+    "windrow bench compare bench/results/cpu.json runs/bench/cpu.json # is the reference reproduced here?",
+)
 
 
 def suite(

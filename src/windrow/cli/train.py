@@ -20,7 +20,6 @@ from windrow.cli.options import (
     JsonOption,
     complete_game,
     engine_option,
-    examples,
     file_settings,
 )
 from windrow.cli.output import counted, print_error, print_facts, print_json, stderr
@@ -35,24 +34,20 @@ NOTHING_LEARNED = 3
 """Exit code of a run that ended without a learning step."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow train connect4 --time 3m # three minutes, with the shipped settings, in runs/connect4",
-            "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
-            "windrow train connect4 --sims 32 --set learner.learning_rate=0.002",
-            "windrow train nim.py:Nim --time 2m # your own game, with the default settings",
-            "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # your own game, on four cores",
-            "windrow train connect4 --network mynet.py:Transformer:layers=2 # your own network",
-            "windrow train connect4 --time 2m --engine tensor # search, self-play and learning on the GPU",
-            "windrow train connect4 --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
-            "windrow train connect4 --time 3m --config tuned.toml # with the settings of windrow tune",
-            "windrow train --resume runs/connect4 --time 10m # continue a run, also after a kill",
-            "windrow train nim.py:Nim --resume runs/nim-py-Nim --time 10m # continue a run of your own game",
-            "windrow train tictactoe --time 20s --no-save # try it without saving anything",
-        )
-    )(train)
+EXAMPLES = (
+    "windrow train connect4 --time 3m # three minutes, with the shipped settings, in runs/connect4",
+    "windrow train configs/gomoku.toml --run runs/gomoku --iterations 200",
+    "windrow train connect4 --sims 32 --set learner.learning_rate=0.002",
+    "windrow train nim.py:Nim --time 2m # your own game, with the default settings",
+    "windrow train nim.py:Nim --time 2m --engine multiprocess --workers 4 # your own game, on four cores",
+    "windrow train connect4 --network mynet.py:Transformer:layers=2 # your own network",
+    "windrow train connect4 --time 2m --engine tensor # search, self-play and learning on the GPU",
+    "windrow train connect4 --engine ray --address auto --workers 32 --actors 4 # on a Ray cluster",
+    "windrow train connect4 --time 3m --config tuned.toml # with the settings of windrow tune",
+    "windrow train --resume runs/connect4 --time 10m # continue a run, also after a kill",
+    "windrow train nim.py:Nim --resume runs/nim-py-Nim --time 10m # continue a run of your own game",
+    "windrow train tictactoe --time 20s --no-save # try it without saving anything",
+)
 
 
 def train(

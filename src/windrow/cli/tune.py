@@ -21,7 +21,6 @@ from windrow.cli.options import (
     SetOption,
     SimsOption,
     complete_engine,
-    examples,
     search_config,
 )
 from windrow.cli.output import counted, print_json, print_table, progress_bar, stdout
@@ -30,28 +29,24 @@ from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game, parse_spec
 from windrow.search.engine import Engine
 from windrow.search.engines import find_engine
-from windrow.tune import Measured, Price, Tuning, tune
+from windrow.tune import Measured, Price, Tuning
+from windrow.tune import tune as find_settings
 from windrow.tune.config_file import check_config_path
 
 _MANY_SIMULATIONS = 64
 _ONE_SIMULATIONS = 800
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "tune",
-        epilog=examples(
-            "windrow tune connect4 # for self-play: how many games at once, and how to search them",
-            "windrow tune connect4 --evaluator runs/c4 --positions 1 --sims 800 # for a single position",
-            "windrow tune gomoku:size=9 -e resnet:32x3 --positions 64 --out gomoku.toml",
-            "windrow tune nim.py:Nim --engine vectorized --engine multiprocess --time 30s",
-            "windrow train connect4 --config connect4-tuned.toml # --config takes the file that it writes",
-        ),
-    )(tune_command)
+EXAMPLES = (
+    "windrow tune connect4 # for self-play: how many games at once, and how to search them",
+    "windrow tune connect4 --evaluator runs/c4 --positions 1 --sims 800 # for a single position",
+    "windrow tune gomoku:size=9 -e resnet:32x3 --positions 64 --out gomoku.toml",
+    "windrow tune nim.py:Nim --engine vectorized --engine multiprocess --time 30s",
+    "windrow train connect4 --config connect4-tuned.toml # --config takes the file that it writes",
+)
 
 
-def tune_command(
+def tune(
     game: GameArgument,
     evaluator: NetworkEvaluatorOption = "resnet",
     network: NetworkOption = None,
@@ -108,7 +103,7 @@ def tune_command(
         path = out if out is not None else Path(f"{rules.name.rpartition('/')[2].replace(':', '-')}-tuned.toml")
         check_config_path(path)
     with quiet_compiler(), progress_bar("tuning", 100) as bar:
-        found = tune(
+        found = find_settings(
             rules,
             _network(rules, evaluator, backend, network),
             config,

@@ -7,20 +7,15 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import JsonOption, RunGameOption, examples
+from windrow.cli.options import JsonOption, RunGameOption
 from windrow.cli.page import AllowHostOption, HostOption, OpenOption, PortOption, serve_page
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow watch runs/connect4 # open a page that follows the run",
-            "windrow watch runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
-            "windrow watch runs/connect4 --port 9000 --no-open # for a browser on another machine, through a tunnel",
-        )
-    )(watch)
+EXAMPLES = (
+    "windrow watch runs/connect4 # open a page that follows the run",
+    "windrow watch runs/nim-py-Nim --game nim.py:Nim # with the games of your own class",
+    "windrow watch runs/connect4 --port 9000 --no-open # for a browser on another machine, through a tunnel",
+)
 
 
 def watch(

@@ -14,7 +14,7 @@ the other side rang a doorbell (`Doorbell`), which orders the memory accesses.
 from __future__ import annotations
 
 import weakref
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from windrow.inference.doorbell import Doorbell
@@ -70,10 +70,6 @@ class ChannelFacts:
     def row_floats(self) -> int:
         """Number of floats of one row: observation, logits and values."""
         return self.num_floats + self.num_actions + self.num_values
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts as plain values."""
-        return asdict(self)
 
 
 class Channel:

@@ -145,7 +145,7 @@ class InferenceClient(Evaluator):
         channel.questions[slot] = block, None
         header[IS_WORKING] = 1
         header[NUM_POSTED] = number + 1
-        question = Question(self, slot, block, first, num_rows)
+        question = Question(self, channel, slot, block, first, num_rows)
         channel.questions[slot] = block, weakref.ref(question)
         channel.requests.ring()
         header[BUSY_SINCE] = now
@@ -204,14 +204,6 @@ class InferenceClient(Evaluator):
             else:
                 question.receive()
 
-    def text(self, slot: int) -> str:
-        """Return the message of the error that the evaluator raised."""
-        return self._channel.text(slot)
-
-    def version_of(self, slot: int) -> int:
-        """Return the version of the weights that gave the answer in `slot`."""
-        return self._channel.slots[slot][Slot.VERSION]
-
     def _locate(self, observations: Observations, num_rows: int) -> tuple[_Block, int]:
         """Return the block and first row of the observations; copy them if they are not in shared memory."""
         array = next(iter(observations.values())) if isinstance(observations, Mapping) else observations
@@ -233,8 +225,11 @@ class Question:
     version: version of the weights that answered it, after `result` has returned.
     """
 
-    def __init__(self, client: InferenceClient, slot: int, block: _Block, first: int, num_rows: int) -> None:
-        self._client, self._slot, self._block, self._first, self._num_rows = client, slot, block, first, num_rows
+    def __init__(
+        self, client: InferenceClient, channel: Channel, slot: int, block: _Block, first: int, num_rows: int
+    ) -> None:
+        self._client, self._channel, self._slot = client, channel, slot
+        self._block, self._first, self._num_rows = block, first, num_rows
         self._is_copied, self._rows = block.rows is not None, block.owner()  # this reference keeps the block
         block.rows = None
         self._state = State.POSTED
@@ -261,7 +256,7 @@ class Question:
         """Wait for the answer and take its state."""
         self.is_waiting = True
         self._state = self._client.receive(self._slot)
-        self.version = self._client.version_of(self._slot)
+        self.version = self._channel.slots[self._slot][Slot.VERSION]
         if self._state == State.FAILED:
-            self._text = self._client.text(self._slot)
+            self._text = self._channel.text(self._slot)
         self.is_waiting = False

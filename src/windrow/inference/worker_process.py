@@ -136,11 +136,6 @@ class WorkerProcess:
         self._tail = (self._tail + data)[-_MAX_TAIL:]
         return data
 
-    def death(self) -> Death | None:
-        """Return how the worker ended; None while it runs."""
-        code = self._popen.poll()
-        return None if code is None else self._describe(code)
-
     def wait_for_death(self) -> Death:
         """Wait until the worker has ended, and kill it if that takes too long; for use after its connection closed."""
         try:
@@ -148,34 +143,23 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             code = None
-        return self._describe(code)
-
-    def _describe(self, code: int | None) -> Death:
         self.read_stderr()
         return Death(code, self._tail.decode("utf-8", "replace").strip())
 
     def ask(self) -> None:
         """Ask the worker what its main thread is doing. Another thread answers, with a message `("stuck", text)`."""
-        try:
+        with suppress(OSError):
             os.write(self._probe, b"?")
-        except OSError:
-            pass
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to the worker."""
         self._popen.send_signal(number)
 
-    def hang_up(self) -> None:
-        """Close the connection, after which the worker ends by itself."""
-        self.control.close()
-
     def close(self, deadline: float) -> None:
         """Close the connection, wait for the worker until `deadline` (of `time.monotonic`), then kill it."""
-        self.hang_up()
-        try:
+        self.control.close()
+        with suppress(subprocess.TimeoutExpired):
             self._popen.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
         self._held.release()
 
 
@@ -207,7 +191,7 @@ def close_workers(workers: Iterable[WorkerProcess], timeout_s: float) -> None:
     """End several workers, in at most `timeout_s` seconds for all of them."""
     ending = list(workers)
     for worker in ending:
-        worker.hang_up()
+        worker.control.close()  # after which it ends by itself
     deadline = time.monotonic() + timeout_s
     for worker in ending:
         worker.close(deadline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windrow.train.disk import explain_write
+from windrow.train.disk import writing
 from windrow.train.records import GameLog, GameRecord
 
 
@@ -92,7 +92,5 @@ def count_positions(records: list[GameRecord]) -> int:
 
 
 def _delete(path: Path) -> None:
-    try:
+    with writing(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise explain_write(path, error) from error

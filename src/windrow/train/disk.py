@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from windrow.errors import CheckpointError
@@ -22,6 +23,15 @@ def explain_write(path: Path, error: OSError) -> CheckpointError:
     reason = error.strerror or str(error)
     advice = _ADVICE.get(error.errno or 0, f"{reason}: choose a folder that you may write to")
     return CheckpointError(f"{path} cannot be written: {advice}")
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None, None, None]:
+    """Turn an `OSError` of the block, which writes or deletes `path`, into a `CheckpointError` with advice."""
+    try:
+        yield
+    except OSError as error:
+        raise explain_write(path, error) from error
 
 
 def sync_folder(folder: Path) -> None:

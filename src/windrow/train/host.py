@@ -22,7 +22,7 @@ from windrow.search.engines import engine_class
 from windrow.train.archive import GameArchive, count_positions
 from windrow.train.background import Background, share_threads
 from windrow.train.config import TrainConfig
-from windrow.train.disk import explain_write
+from windrow.train.disk import writing
 from windrow.train.learner import Learner, step_rng
 from windrow.train.progress import Progress
 from windrow.train.records import GameRecord
@@ -64,10 +64,8 @@ class HostTraining(Strategy):
             value_mix=config.replay.value_mix,
             use_symmetries=config.replay.use_symmetries,
         )
-        try:
+        with writing(folder):
             (folder / "games").mkdir(exist_ok=True)
-        except OSError as error:
-            raise explain_write(folder, error) from error
         self._archive = GameArchive(folder, config.replay.max_positions)
         is_elsewhere = engine_class(config.search).capabilities.evaluator == "actors"
         self.evaluator = self._make_evaluator(evaluator_threads, is_elsewhere=is_elsewhere)

@@ -15,7 +15,7 @@ from typing import Any
 
 from windrow.errors import CheckpointError
 from windrow.files import parse_lines, read_regular
-from windrow.train.disk import explain_write, replace_file
+from windrow.train.disk import explain_write, replace_file, writing
 
 
 class MetricsLog:
@@ -43,11 +43,8 @@ class MetricsLog:
                 given once, and TensorBoard's file ends.
         """
         line = {"iteration": iteration, **{name: float(value) for name, value in metrics.items()}}
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise explain_write(self.path, error) from error
+        with writing(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
         if self._board is not None:
             with self._without_failing():
                 self._board.write(iteration, metrics)

@@ -19,7 +19,7 @@ from torch import Tensor
 from windrow.errors import CheckpointError
 from windrow.files import parse_lines, read_regular
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
-from windrow.train.disk import explain_write, replace_file, write_file
+from windrow.train.disk import replace_file, write_file, writing
 from windrow.train.tensor_file import pack_tensors, read_tensors
 
 FOLDER = "strength"
@@ -105,12 +105,10 @@ class RatingLog:
     def add(self, iteration: int, games: Iterable[RatedGame]) -> None:
         """Append games in which an iteration's network was rated."""
         new = list(games)
-        try:
+        with writing(self._path):
             self._folder.mkdir(exist_ok=True)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write("".join(_line(iteration, game) for game in new))
-        except OSError as error:
-            raise explain_write(self._path, error) from error
         self.games += new
 
     def fit(self, anchor: str = "") -> Ratings:
@@ -141,11 +139,9 @@ class RatingLog:
     def keep_network(self, iteration: int, weights: Mapping[str, Tensor]) -> None:
         """Keep a network as an opponent; of more than eight, drop the one with the closest neighbours for its age."""
         path = self._network(iteration)
-        try:
+        with writing(path):
             self._folder.mkdir(exist_ok=True)
             write_file(path, pack_tensors(weights, {"iteration": iteration}))
-        except OSError as error:
-            raise explain_write(path, error) from error
         self.networks = sorted({*self.networks, iteration})
         if len(self.networks) > _MAX_NETWORKS:
             around = zip(self.networks, self.networks[1:], self.networks[2:], strict=False)

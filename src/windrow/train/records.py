@@ -22,7 +22,7 @@ import numpy.typing as npt
 from windrow.errors import CheckpointError
 from windrow.files import open_regular
 from windrow.spelling import counted
-from windrow.train.disk import explain_write
+from windrow.train.disk import explain_write, writing
 
 NOBODY = -1
 """`resigned_by` of a game that was played to its end."""
@@ -186,10 +186,8 @@ class GameLog:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         end = max((end for _, end in _frames(self.path)), default=0) if self.path.exists() else 0
-        try:
+        with writing(self.path):
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise explain_write(self.path, error) from error
         self._end = max(end, len(_MAGIC))
         try:
             os.ftruncate(self._file, end)
@@ -223,10 +221,8 @@ class GameLog:
 
     def sync(self) -> None:
         """Wait until everything is on the disk."""
-        try:
+        with writing(self.path):
             os.fsync(self._file)
-        except OSError as error:
-            raise explain_write(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; may be called more than once."""

@@ -38,7 +38,7 @@ from windrow.search.engines import engine_class, engines_that
 from windrow.train.checkpoint import latest_checkpoint, load_training, save_checkpoint
 from windrow.train.config import RULES, STRATEGY_SECTIONS, TrainConfig, game_of_run
 from windrow.train.diagnosis import Diagnosis, Finding
-from windrow.train.disk import explain_write, replace_file
+from windrow.train.disk import replace_file, writing
 from windrow.train.metrics import MetricsLog
 from windrow.train.progress import Counters, Progress
 from windrow.train.rating_games import RunRatings
@@ -118,10 +118,8 @@ class TrainingRun:
         made, ratings = kind(game, config), RunRatings(game, config)  # before anything is written
         with ExitStack() as held:
             held.callback(RunLock.for_new_run(folder).release)
-            try:
+            with writing(folder):
                 (folder / "checkpoints").mkdir(exist_ok=True)
-            except OSError as error:
-                raise explain_write(folder, error) from error
             _write_config(folder, config, game)
             return cls(folder, made, ratings, Counters(), None, held)
 

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from windrow.errors import ConfigError, TrainingError
 from windrow.files import open_regular, parse_object
-from windrow.train.disk import explain_write
+from windrow.train.disk import explain_write, writing
 
 FILE = "run.lock"
 
@@ -41,11 +41,9 @@ class RunLock:
     def __init__(self, folder: Path) -> None:
         path = folder / FILE
         self._file = -1
-        try:
+        with writing(path):
             # Not through a link, which could lead out of the folder to a file that matters to somebody.
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-        except OSError as error:
-            raise explain_write(path, error) from error
         _open_locks.add(self)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,10 +69,8 @@ class RunLock:
     @classmethod
     def for_new_run(cls, folder: Path) -> RunLock:
         """The same for a folder that is made if need be, and must not hold a run yet."""
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise explain_write(folder, error) from error
         lock = cls(folder)
         if (folder / "config.json").exists():
             lock.release()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.files import open_regular, parse_lines
-from windrow.train.disk import explain_write, replace_file
+from windrow.train.disk import replace_file, writing
 
 FINDINGS = "findings.jsonl"
 _MAX_BYTES = 1 << 16
@@ -64,7 +64,5 @@ def write_findings(folder: Path, findings: list[Finding]) -> None:
     if findings:
         replace_file(path, "".join(json.dumps(finding.to_dict()) + "\n" for finding in findings))
         return
-    try:
+    with writing(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise explain_write(path, error) from error
