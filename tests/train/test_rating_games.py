@@ -13,10 +13,10 @@ from windrow.errors import ConfigError
 from windrow.nets import make_network
 from windrow.play.ratings import RatedGame, fit_ratings
 from windrow.train import TrainConfig, TrainingRun, rating_games, read_metrics
+from windrow.train.config import StrengthConfig
 from windrow.train.progress import Counters, Progress
 from windrow.train.rating_games import RunRatings
 from windrow.train.rating_log import CheckpointRating, RatingLog, checkpoint_name
-from windrow.train.strength_config import StrengthConfig
 
 A_LOT = {"share": 0.5, "num_simulations": 4}
 OWN_NETWORK = """

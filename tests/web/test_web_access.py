@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.web.access import Access, host_name, is_loopback
-from windrow.web.limits import Counter, MemoryLedger, RefusedError, RequestError
+from windrow.web.limits import Counter, MemoryLedger, RequestError
 from windrow.web.requests import Request
 
 
@@ -124,7 +124,7 @@ def test_the_first_tree_gets_much_memory_and_the_last_one_something() -> None:
     # Four pieces of 1000, and a quarter of what is left of the other 4000.
     shares = [ledger.borrow() for _ in range(4)]
     assert shares == [2000, 1750, 1562, 1422]
-    with pytest.raises(RefusedError):
+    with pytest.raises(RequestError, match="no memory left"):
         ledger.borrow()
     for share in shares:
         ledger.give_back(share)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -96,14 +96,14 @@ def engines(
     given = read_settings(settings, SearchConfig, **flags)
     module = folded_network(rules, net)
     runners: dict[str, Runner] = {}
-    with progress_bar("measuring", len(names) * (1 + repeats)) as bar, _closing() as closers:
+    with progress_bar("measuring", len(names) * (1 + repeats)) as bar, ExitStack() as held:
         for index, name in enumerate(names):
             bar.update(index, note=f"{name}: first search")
             others = set(option_names()) - set(options_class(name).setting_names())
             fitting = {key: value for key, value in given.items() if key not in others}
             config = base.with_settings({**fitting, "engine": name})
             try:
-                runners[name] = _open(rules, module, config, trees, backend, closers)
+                runners[name] = _open(rules, module, config, trees, backend, held)
             except WindrowError as error:
                 raise ConfigError(f"{name}: {error}") from error
         found: dict[str, list[EngineFigures]] = {name: [] for name in names}
@@ -152,19 +152,7 @@ def _median(turns: list[EngineFigures]) -> EngineFigures:
     )
 
 
-@contextmanager
-def _closing() -> Generator[list[Callable[[], None]]]:
-    closers: list[Callable[[], None]] = []
-    try:
-        yield closers
-    finally:
-        for close in reversed(closers):
-            close()
-
-
-def _open(
-    game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, closers: list[Callable[[], None]]
-) -> Runner:
+def _open(game: CoreGame, module: Any, config: SearchConfig, trees: int, backend: str, held: ExitStack) -> Runner:
     """Open an engine with its network and run one search, so that workers run and everything is compiled."""
     is_on_device = engine_class(config).capabilities.evaluator == "device"
     evaluator: Any
@@ -176,9 +164,9 @@ def _open(
         from windrow.evaluators.loading import load
 
         evaluator = load(module, game=game, backend=backend, batch=trees * (config.leaves_per_tree or 1))
-        closers.append(evaluator.close)
+        held.callback(evaluator.close)
     search = Search(game, evaluator, config)
-    closers.append(search.close)
+    held.callback(search.close)
     states = different_positions(game, trees)
 
     def run() -> SearchStats:

@@ -269,9 +269,11 @@ def free_folder(wanted: Path) -> Path:
 
 def _more(training: Any) -> str:
     """The command that continues a run; for a run that has reached its limit, with a later limit."""
+    from windrow.train.config import spell_game
+
     # A game that does not come with windrow is named again: nothing that a run's files name is imported.
     game, config = training.game, training.config
-    named = [] if game.name in game_names() else [_spell(game)]
+    named = [] if game.name in game_names() else [spell_game(game.name, game.options)]
     own = [] if config.network.kind in KINDS else [f"--network {spell_network(config.network)}"]
     command = " ".join(["windrow train", *named, f"--resume {training.folder}", *own])
     for name, value in config.search.engine.foreign_code().items():
@@ -281,13 +283,6 @@ def _more(training: Any) -> str:
     if config.num_iterations is not None and training.counters.iteration >= config.num_iterations:
         return f"{command} --iterations {2 * training.counters.iteration or 10}"
     return f"{command} --time {2 * config.time_limit_s:g}s"
-
-
-def _spell(game: Any) -> str:
-    """The game as an argument of a command: its name and the options that differ from their defaults."""
-    usual: dict[str, Any] = dict(make_game(game.name).options) if game.name in game_names() else {}
-    options = [f"{name}={value}" for name, value in game.options.items() if usual.get(name) != value]
-    return f"{game.name}:{','.join(options)}" if options else game.name
 
 
 def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
@@ -310,7 +305,10 @@ def describe(summary: dict[str, Any], training: Any) -> dict[str, str]:
     if "run" in summary:
         facts["run"] = str(summary["run"])
         if summary["steps"]:
-            game, run, network = _spell(training.game), summary["run"], training.config.network
+            from windrow.train.config import spell_game
+
+            game = spell_game(training.game.name, training.game.options)
+            run, network = summary["run"], training.config.network
             named = "" if training.game.name in game_names() else f" --game {game}"
             own = "" if network.kind in KINDS else f" --network {spell_network(network)}"
             facts["play"] = f"windrow play {game} --checkpoint {run}{own}"

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """Returns an evaluator that was made before and is pickled with this object."""
-
-    evaluator: object
-
-    def __call__(self) -> object:
-        return self.evaluator
-
-
-@dataclass(frozen=True, slots=True)
 class _TorchMaker:
     """Makes a `TorchEvaluator` in the process that calls it, on the GPU if there is one."""
 
@@ -99,7 +89,7 @@ def as_maker(evaluator: object) -> Callable[[], object]:
         if isinstance(evaluator, TorchEvaluator):
             return _TorchMaker(_on_host(evaluator.module), evaluator.dtype)
     if isinstance(evaluator, EvaluatorLike | StateEvaluator | GameAware):
-        return _Given(evaluator)
+        return lambda: evaluator  # cloudpickle sends it along
     if callable(evaluator):
         return evaluator
     raise ConfigError(

@@ -14,27 +14,27 @@ blocks = 3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from windrow.config import SearchConfig
 from windrow.engines import as_options
 from windrow.errors import ConfigError, GameError, UnknownKeyError
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
+from windrow.games.registry import GAMES, make_game
 from windrow.nets.config import NetworkConfig, ResNetConfig
-from windrow.play.specs import parse_network
+from windrow.play.specs import parse_network, parse_spec
 from windrow.search.engines import find_engine
 from windrow.settings import Settings, read_file
 from windrow.spelling import explain_unknown
-from windrow.train.device_config import DeviceConfig
 from windrow.train.learner_config import LearnerConfig
 from windrow.train.selfplay_config import SelfPlayConfig
 from windrow.train.strategy import strategy_of
-from windrow.train.strength_config import StrengthConfig
 
+CompileMode: TypeAlias = Literal["auto", "max-autotune", "default", "none"]
 STRATEGY_SECTIONS = ("device",)
 """Sections that only some training strategies read."""
 RULES = "rules.json"
@@ -56,6 +56,55 @@ class ReplayConfig(Settings):
         self._check_integer("max_positions", 1, 2**40)
         self._check_number("value_mix", 0.0, 1.0)
         self._check_flag("use_symmetries")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class StrengthConfig(Settings):
+    """Settings of the ratings of a run's checkpoints, by games against each other and against fixed players."""
+
+    share: float = 0.05
+    """Maximum share of the run's time that rating games may take. 0: no rating games."""
+    opponents: tuple[str, ...] = ("random", "rollout:50")
+    """Fixed players, the weakest first, named as for `windrow match`: "random", "rollout:400", "solver", or the folder
+    of another run. A player joins once a checkpoint leads the player before it by 100 Elo. With an empty list,
+    checkpoints play only each other."""
+    num_simulations: int = 16
+    """Simulations per move of the checkpoints in rating games."""
+
+    def __post_init__(self) -> None:
+        self._check_number("share", 0.0, 0.5)
+        given: Any = self.opponents
+        names = cast("Sequence[Any]", given.split() if isinstance(given, str) else given)
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+            raise ConfigError(f"opponents must be a list of players such as 'random', not {given!r:.100}")
+        for name in cast("Sequence[str]", names):
+            if "engine" in parse_spec(name).settings:
+                # A run's folder may come from a stranger, and some engines connect elsewhere or import what they name.
+                raise ConfigError(f"opponents cannot choose an engine: remove engine= from {name!r:.100}")
+        object.__setattr__(self, "opponents", tuple(dict.fromkeys(cast("Sequence[str]", names))))
+        self._check_integer("num_simulations", 0, 2**31 - 2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class DeviceConfig(Settings):
+    """Settings of training on a device (GPU). The device and the game's rules on it are options of the engine."""
+
+    compile: CompileMode = "auto"
+    """Mode of `torch.compile` for the network in self-play. "auto": on a GPU, one kernel for the whole network where it
+    fits (docs/tensor.md), otherwise "max-autotune"; on a CPU, "none"."""
+    compile_learner: bool | None = None
+    """Whether to compile the network that learns. None: only on a GPU."""
+    weight_average: float = 0.998
+    """Decay of the moving average of the weights, which self-play and checkpoints use: the share of the old average
+    that is kept after each learning step. 0: the weights themselves are used."""
+
+    def __post_init__(self) -> None:
+        if self.compile_learner is not None:
+            self._check_flag("compile_learner")
+        if self.compile is None:  # pyright: ignore[reportUnnecessaryComparison] - as flags read `device.compile=none`
+            object.__setattr__(self, "compile", "none")
+        self._check_choice("compile", CompileMode)
+        self._check_number("weight_average", 0.0, 1.0 - 1e-9)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -240,6 +289,13 @@ def game_of_run(folder: Path, name: object, options: object, game: CoreGame | No
     except ConfigError as error:
         raise GameError(str(error)) from error
     return game_from_file(name, options, game, rules)
+
+
+def spell_game(name: str, options: Mapping[str, Any]) -> str:
+    """The game as the command line takes it, such as azul:players=3; defaults of built-in games are left out."""
+    usual: Mapping[str, Any] = make_game(name).options if name in GAMES else {}
+    changed = [f"{option}={value}" for option, value in options.items() if usual.get(option) != value]
+    return f"{name}:{','.join(changed)}" if changed else name
 
 
 def shipped_config(game: str) -> Path:

@@ -62,7 +62,7 @@ class Access:
         name = host_name(host)
         if name is None:
             return Refusal(400, "the request does not say which host it is for")
-        if name in self.hosts or (self.takes_addresses and _is_address(name)):
+        if name in self.hosts or (self.takes_addresses and _address(name) is not None):
             return None
         return Refusal(421, f"this server does not answer to {name!r}: start it with --allow-host {name} if it should")
 
@@ -94,20 +94,14 @@ class Access:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can connect there."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_wildcard(host: str) -> bool:
     """Whether it stands for all interfaces."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
+    address = _address(host)
+    return address is not None and address.is_unspecified
 
 
 def host_name(host: str | None) -> str | None:
@@ -116,9 +110,8 @@ def host_name(host: str | None) -> str | None:
     return None if found is None else found[1] or found[2]
 
 
-def _is_address(name: str) -> bool:
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None

@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.evaluators.protocol import (
-    Done,
     Evaluation,
+    Evaluator,
     EvaluatorLike,
     GameAware,
     Observations,
-    Pending,
     StateEvaluator,
     version_of,
 )
@@ -44,7 +43,7 @@ class NamedEvaluator:
         return _Watched(bound, self._lock, before)
 
 
-class _Watched:
+class _Watched(Evaluator):
     """An evaluator of observations, one batch at a time."""
 
     def __init__(self, evaluator: Any, lock: Any, before: Callable[[], None]) -> None:
@@ -62,10 +61,6 @@ class _Watched:
         with self._lock:
             # Waited for with the lock held: the next caller's rows must not get in between.
             return self._evaluator.submit(observations).result()
-
-    def submit(self, observations: Observations) -> Pending:
-        """`evaluate`, already done."""
-        return Done(self.evaluate(observations))
 
 
 class _WatchedStates:

@@ -109,10 +109,12 @@ async def _refuse(refusal: Refusal, send: Send) -> None:
     await _respond(refusal.status, f"{refusal.reason}\n".encode(), _HEADERS, send)
 
 
-async def _respond(status: int, body: bytes, headers: list[tuple[bytes, bytes]], send: Send) -> None:
+async def _respond(
+    status: int, body: bytes, headers: list[tuple[bytes, bytes]], send: Send, kind: str = "http"
+) -> None:
     own = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{kind}.response.start", "status": status, "headers": [*own, *headers]})
+    await send({"type": f"{kind}.response.body", "body": body})
 
 
 async def _refuse_socket(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,7 +123,4 @@ async def _refuse_socket(refusal: Refusal, scope: Scope, receive: Receive, send:
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": refusal.reason[:120]})
         return
-    body = f"{refusal.reason}\n".encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "websocket.http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": body})
+    await _respond(refusal.status, f"{refusal.reason}\n".encode(), [], send, "websocket.http")

@@ -13,10 +13,6 @@ class RequestError(WindrowError, ValueError):
     """A request cannot be granted; the message is for whoever sent it."""
 
 
-class RefusedError(RequestError):
-    """A request is sound, but there is no room for it now."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one page and all pages together may take."""
@@ -73,11 +69,11 @@ class MemoryLedger:
         """Bytes for one tree.
 
         Raises:
-            RefusedError: there are as many trees as there may be.
+            RequestError: there are as many trees as there may be.
         """
         with self._lock:
             if not self._num_pieces:
-                raise RefusedError("there is no memory left for another tree: close a page that is no longer needed")
+                raise RequestError("there is no memory left for another tree: close a page that is no longer needed")
             more = min(self._MOST, self._left // 4)
             self._num_pieces -= 1
             self._left -= more

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from windrow.errors import GameError
 from windrow.games.core_game import CoreGame
-from windrow.games.registry import GAMES, make_game
+from windrow.games.registry import GAMES
 from windrow.nets.config import KINDS, describe_network
+from windrow.train.config import spell_game
 from windrow.web.limits import RequestError
 from windrow.web.pictures import draw
 from windrow.web.run_data import PlayedGame, RunData
@@ -70,13 +70,8 @@ def _commands(run: RunData) -> dict[str, str]:
 
 
 def _spell_game(run: RunData) -> str:
-    """The game as the command line takes it, such as azul:players=3; defaults of built-in games are left out."""
     name = str(run.settings.get("game", "game"))
-    if run.game is None:
-        return name
-    defaults: Mapping[str, Any] = make_game(name).options if name in GAMES else {}
-    options = [f"{key}={value}" for key, value in run.section("game_options").items() if defaults.get(key) != value]
-    return f"{name}:{','.join(options)}" if options else name
+    return name if run.game is None else spell_game(name, run.section("game_options"))
 
 
 # --- Metrics -----------------------------------------------------------------------------------------------------

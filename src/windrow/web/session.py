@@ -30,7 +30,6 @@ from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.search import SearchResult
 from windrow.search.engines import engine_class, engines_that
-from windrow.search.proofs import Proven
 from windrow.search.trees import describe_node, describe_tree, name_line, readable_line
 from windrow.web.evaluation import NamedEvaluator
 from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
@@ -334,14 +333,9 @@ class Session:
         self._loop.call_soon_threadsafe(self._outbox.put_nowait, (text, thinker))
 
 
-def proofs_of(proven: Proven, actions: list[int]) -> dict[int, str]:
-    """The actions whose value is exact, each with it in a few words."""
-    return {action: text for action in actions if (text := proven.describe(action))}
-
-
 def describe_result(thinker: Thinker, result: SearchResult) -> Message:
     """What a search has found so far; values and Q are for the player to move, `values` for every player."""
-    game, stats, search = thinker.root.game, result.stats, thinker.search
+    game, stats, search, proven = thinker.root.game, result.stats, thinker.search, result.proven
     order = np.argsort(-result.visits, kind="stable")[: max(1, int(np.count_nonzero(result.visits)))][:_MAX_ROWS]
     if not result.visits.any():
         order = np.array(game.legal_actions(thinker.root))
@@ -358,8 +352,8 @@ def describe_result(thinker: Thinker, result: SearchResult) -> Message:
         "value": round(float(result.value), 4),
         "values": [round(float(value), 4) for value in result.values],
         "best": result.best_action,
-        "proven": "" if result.proven is None else result.proven.describe(),
-        "proofs": {} if result.proven is None else proofs_of(result.proven, order.tolist()),
+        "proven": "" if proven is None else proven.describe(),
+        "proofs": {action: text for action in order.tolist() if proven and (text := proven.describe(action))},
         "visits": int(result.visits.sum()),
         "moves": rows,
         "lines": {action: name_line(game, thinker.root, line) for action, line in lines.items()},

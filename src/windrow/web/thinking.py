@@ -23,7 +23,7 @@ from windrow.errors import WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.search import Search, SearchResult
 from windrow.web.evaluation import NamedEvaluator
-from windrow.web.limits import Counter, Limits, MemoryLedger, RefusedError, RequestError
+from windrow.web.limits import Counter, Limits, MemoryLedger, RequestError
 
 SLICE_S = 0.02
 """How long a search runs before the next one does; also how soon the first numbers are there."""
@@ -208,7 +208,7 @@ class Thinker:
 
         Raises:
             RequestError: a player must be to move, and an evaluator chosen.
-            RefusedError: too many searches run already.
+            RequestError: too many searches run already.
         """
         self.stop()
         if self._game.to_play(self._root) < 0:
@@ -218,7 +218,7 @@ class Thinker:
         if request.is_analysis and self._is_planted:
             budget = max(0, budget - self._num_visits())
         if not self._running.enter():
-            raise RefusedError(
+            raise RequestError(
                 f"{self._running.now} searches run already, which is the limit: stop one, or wait for one to end"
             )
         try:
