@@ -107,9 +107,9 @@ class InferenceActor:
         # default of 5 ms it would wait too long whenever the event loop holds the GIL.
         sys.setswitchinterval(_SWITCH_S)
         self._policy, self._keeper = policy, keeper
-        self._stats = ActorStats(
-            actor=index, pid=os.getpid(), node_id=_context().get_node_id(), was_restarted=_was_restarted()
-        )
+        context = load_ray().get_runtime_context()
+        was_restarted = bool(context.was_current_actor_reconstructed)
+        self._stats = ActorStats(index, os.getpid(), context.get_node_id(), was_restarted=was_restarted)
         self._names: list[str] = []
         self._evaluators: list[object] = []
         self._ports: list[EvaluatorPort] = []
@@ -387,11 +387,3 @@ class InferenceActor:
             return  # these weights are older than the current ones and arrived late
         update_evaluator(self._evaluators[model], weights)
         self._versions[model] = version
-
-
-def _context() -> Any:
-    return load_ray().get_runtime_context()
-
-
-def _was_restarted() -> bool:
-    return bool(_context().was_current_actor_reconstructed)

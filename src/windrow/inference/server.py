@@ -15,6 +15,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from time import monotonic_ns
 from typing import Any, TypeAlias, cast
@@ -146,9 +147,7 @@ class InferenceServer:
     def client_stats(self, channel: Channel) -> ClientStats:
         """Return the statistics of a client."""
         client = self._clients[channel]
-        transport_s = client.stats.transport_s + channel.header[TRANSPORT_NS] * 1e-9
-        stats = client.stats
-        return ClientStats(stats.requests, stats.rows, stats.wait_s, stats.inference_s, transport_s)
+        return replace(client.stats, transport_s=client.stats.transport_s + channel.header[TRANSPORT_NS] * 1e-9)
 
     # --- The loop ---------------------------------------------------------------------------------------------
 

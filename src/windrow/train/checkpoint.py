@@ -29,13 +29,12 @@ from torch import Tensor
 
 from windrow.distribution import installed_version
 from windrow.errors import CheckpointError, ConfigError, GameError
-from windrow.files import read_regular
 from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
 from windrow.nets.config import KINDS
 from windrow.nets.specs import find_factory, from_weights, game_facts, own_network, spec_of
 from windrow.play.specs import parse_networks
-from windrow.train.disk import explain_write, sync_folder, write_file
+from windrow.train.disk import explain_write, read_whole, sync_folder, write_file
 from windrow.train.tensor_file import damaged, pack_tensors, parse_object, read_tensors, to_json
 
 FORMAT = 1
@@ -341,7 +340,7 @@ def _check_folder(folder: Path) -> dict[str, Any]:
         CheckpointError: one of them is damaged.
     """
     path = folder / TRAINING
-    data = _read(path)
+    data = read_whole(path)
     try:
         training = parse_object(data)
         is_whole = training.pop("sha256", None) == _hash_json(training)
@@ -359,17 +358,10 @@ def _check_folder(folder: Path) -> dict[str, Any]:
 
 
 def _check_file(path: Path, facts: Any) -> None:
-    data = _read(path)
+    data = read_whole(path)
     found = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     if not isinstance(facts, dict) or found != facts:
         raise damaged(path, f"its {len(data)} bytes do not match its saved size and hash")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _read_model(

@@ -1,4 +1,4 @@
-"""Writing so that what was there before is still there when it fails."""
+"""Files of a run: reading and writing whole ones, so that what was there before is still there when that fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from windrow.errors import CheckpointError
+from windrow.files import read_regular
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full: make room and go on",
@@ -32,6 +33,18 @@ def writing(path: Path) -> Generator[None, None, None]:
         yield
     except OSError as error:
         raise explain_write(path, error) from error
+
+
+def read_whole(path: Path) -> bytes:
+    """The contents of a file.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def sync_folder(folder: Path) -> None:

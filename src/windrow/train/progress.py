@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -46,17 +46,13 @@ class Counters:
     def restore(cls, saved: dict[str, Any], path: Path) -> Counters:
         """Counters from the checkpoint in `path`; what other versions of windrow have counted is left out."""
         counters = cls(**{key: value for key, value in saved.items() if key in cls.__dataclass_fields__})
-        for name, usual in cls().to_dict().items():
+        for name, usual in asdict(cls()).items():
             value = getattr(counters, name)
             numbers = cast("list[Any]", value if isinstance(value, list) else [value])
             is_sound = all(isinstance(number, int if isinstance(usual, int) else int | float) for number in numbers)
             if not is_sound or isinstance(value, list) != isinstance(usual, list):
                 raise CheckpointError(f"{path} is damaged: its counter {name} is {value!r:.100}")
         return counters
-
-    def to_dict(self) -> dict[str, Any]:
-        """All counters by name."""
-        return {counter.name: getattr(self, counter.name) for counter in fields(self)}
 
     def summary(self) -> dict[str, float]:
         """Counts, seconds, and speeds over the seconds of self-play."""

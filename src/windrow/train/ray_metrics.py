@@ -9,13 +9,7 @@ _EVERY_S = 1.0
 
 
 class RayMetrics:
-    """Counters and gauges of one self-play; `update` may be called as often as one likes.
-
-    windrow_selfplay_games, windrow_selfplay_positions: games finished, and positions evaluated.
-    windrow_selfplay_games_per_second, windrow_selfplay_positions_per_second: the same per second, lately.
-    windrow_selfplay_lag: most versions that weights played with were behind the newest, lately.
-    windrow_selfplay_workers, windrow_selfplay_games_open: workers that are up, and games in progress.
-    """
+    """Counters and gauges of one self-play; `update` may be called as often as one likes."""
 
     def __init__(self, game: str) -> None:
         from ray.util import metrics
@@ -26,7 +20,7 @@ class RayMetrics:
             "positions_total": metrics.Counter("windrow_selfplay_positions", "Positions evaluated", **tags),
             "games_per_s": metrics.Gauge("windrow_selfplay_games_per_second", "Games per second", **tags),
             "positions_per_s": metrics.Gauge("windrow_selfplay_positions_per_second", "Positions per second", **tags),
-            "policy_lag": metrics.Gauge("windrow_selfplay_lag", "Versions behind the newest weights", **tags),
+            "policy_lag": metrics.Gauge("windrow_selfplay_lag", "Most versions behind the newest weights", **tags),
             "workers": metrics.Gauge("windrow_selfplay_workers", "Workers that are up", **tags),
             "games_open": metrics.Gauge("windrow_selfplay_games_open", "Games in progress", **tags),
         }

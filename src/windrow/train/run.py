@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,7 @@ class TrainingRun:
             game=self.game,
             net=self.net,
             learner_state=self.strategy.learner_state(),
-            counters=self.counters.to_dict(),
+            counters=asdict(self.counters),
             config=self.config.to_dict(),
             metrics=dict(metrics or self._last),
             keep=self.config.keep_checkpoints,

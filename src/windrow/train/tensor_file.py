@@ -20,7 +20,7 @@ import safetensors.torch
 from torch import Tensor
 
 from windrow.errors import CheckpointError
-from windrow.files import read_regular
+from windrow.train.disk import read_whole
 
 _BLANK = "0" * 64
 _KEY = b'"sha256":"'
@@ -50,10 +50,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         CheckpointError: it cannot be read, is damaged, or is no such file.
     """
-    try:
-        data = read_regular(path)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    data = read_whole(path)
     metadata = _metadata(data, path)
     digest, description = metadata.get("sha256"), metadata["windrow"]
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest) or _hash(data, digest) != digest:
