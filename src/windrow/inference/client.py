@@ -108,7 +108,6 @@ class InferenceClient(Evaluator):
         return rows
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Send a request and wait for the answer."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> Question:

@@ -137,15 +137,12 @@ class _SentModules(MetaPathFinder, ExecutionLoader):
         return importlib.util.spec_from_loader(fullname, self) if fullname in self.sources else None
 
     def is_package(self, fullname: str) -> bool:
-        """Return False: packages are not sent."""
         return False
 
     def get_filename(self, fullname: str) -> str:
-        """Return the path of the module on the machine of the sender."""
         return self.sources[fullname][0]
 
     def get_source(self, fullname: str) -> str:
-        """Return the source text of the module."""
         return importlib.util.decode_source(self.sources[fullname][1])
 
 

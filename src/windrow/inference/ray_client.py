@@ -165,7 +165,6 @@ class RayEvaluator(Evaluator):
     # --- Asking -----------------------------------------------------------------------------------------------
 
     def evaluate(self, observations: Observations) -> tuple[FloatArray, FloatArray]:
-        """Send a request and wait for the answer."""
         return self.submit(observations).result()
 
     def submit(self, observations: Observations) -> RayQuestion:

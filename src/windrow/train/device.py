@@ -135,15 +135,12 @@ class DeviceTraining(Strategy):
 
     @property
     def net(self) -> Any:
-        """The average of the weights, on the device."""
         return self.copy.averaged
 
     def learner_state(self) -> Mapping[str, Any]:
-        """Weights and optimizer, on the host."""
         return self.learner.state()
 
     def measure_strength(self) -> dict[str, float]:
-        """How often the bare network keeps what a solved position is worth."""
         return {} if self.solved is None else {"solved_policy": self.solved.score(0).overall.share}
 
     def close(self) -> None:

@@ -102,19 +102,15 @@ class HostTraining(Strategy):
 
     @property
     def net(self) -> Any:
-        """The network that learns."""
         return self._net
 
     def learner_state(self) -> Mapping[str, Any]:
-        """Weights and optimizer."""
         return self.learner.state()
 
     def measure_strength(self) -> dict[str, float]:
-        """How often the bare network keeps what a solved position is worth."""
         return {} if self._strength is None else self._strength.measure()
 
     def close(self) -> None:
-        """End self-play with its workers, and free the evaluator."""
         self._held.close()
 
     # --- One iteration ----------------------------------------------------------------------------------------
@@ -235,7 +231,6 @@ class HostTraining(Strategy):
     # --- Games on disk ----------------------------------------------------------------------------------------
 
     def forget_before(self, iteration: int) -> None:
-        """Delete the games that no replay from there on has."""
         if not self.config.keep_games:
             self._archive.forget_before(iteration)
 

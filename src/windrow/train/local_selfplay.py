@@ -32,12 +32,10 @@ class LocalSelfPlay(SelfPlayBackend):
 
     @property
     def version(self) -> int:
-        """What records call the present weights."""
         return self._player.version
 
     @property
     def num_in_progress(self) -> int:
-        """Games started and not finished."""
         return self._player.num_in_progress
 
     def turns(self) -> Generator[None, None, None]:
@@ -54,10 +52,8 @@ class LocalSelfPlay(SelfPlayBackend):
             self._player.raise_in_words(error)
 
     def drop_games(self) -> None:
-        """Forget the games in progress."""
         self._player.drop_games()
         self._forget_games()
 
     def close(self) -> None:
-        """Free the trees."""
         self.drop_games()

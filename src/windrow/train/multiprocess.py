@@ -59,11 +59,9 @@ class MultiprocessSelfPlay(SelfPlayBackend):
 
     @property
     def version(self) -> int:
-        """What records call the present weights."""
         return self._first_version + self._port.version
 
     def drop_games(self) -> None:
-        """Forget the games in progress; those that workers have sent already, too."""
         self.pool.check_owner()
         self._is_dropping = True
         alive = [worker for worker in self.pool.workers if worker.is_usable]
@@ -83,7 +81,6 @@ class MultiprocessSelfPlay(SelfPlayBackend):
         self._is_dropping = False
 
     def close(self) -> None:
-        """End the workers."""
         self.pool.close()
 
     # --- The loop ---------------------------------------------------------------------------------------------

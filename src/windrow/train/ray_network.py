@@ -111,11 +111,9 @@ class PortableNetwork(Evaluator):
         return self.here.allocate(shape)
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions here; blocks."""
         return self.here.evaluate(observations)
 
     def submit(self, observations: Observations) -> Pending:
-        """Begin to evaluate K positions here."""
         return self.here.submit(observations)
 
     def bind(self, game: Any) -> PortableNetwork:

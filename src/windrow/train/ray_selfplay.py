@@ -87,7 +87,6 @@ class RaySelfPlay(SelfPlayBackend):
 
     @property
     def version(self) -> int:
-        """What records call the present weights."""
         return self._first_version + self._port.version
 
     @property
@@ -106,7 +105,6 @@ class RaySelfPlay(SelfPlayBackend):
         return {member.index: member.hello.pid for member in self.crew.members if member.hello is not None}
 
     def drop_games(self) -> None:
-        """Forget the games in progress; those that workers have finished and not handed in, too."""
         for member in self.crew.members:
             if member.hello is not None:
                 self.crew.tell(member, "halt", self._epoch)

@@ -56,7 +56,6 @@ class _Watched(Evaluator):
         return version_of(self._evaluator)
 
     def evaluate(self, observations: Observations) -> Evaluation:
-        """Evaluate K positions; blocks."""
         self._before()
         with self._lock:
             # Waited for with the lock held: the next caller's rows must not get in between.
