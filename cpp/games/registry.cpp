@@ -10,6 +10,7 @@
 #include "builtin.h"
 #include "connect4.h"
 #include "gomoku.h"
+#include "hex.h"
 #include "othello.h"
 #include "pig.h"
 #include "tictactoe.h"
@@ -32,7 +33,7 @@ constexpr Entry entry() {
 
 constexpr Entry kEntries[] = {
     entry<TicTacToeRules>(),  entry<Connect4Rules>(), entry<GomokuRules>(), entry<OthelloRules>(),
-    entry<BackgammonRules>(), entry<PigRules>(),      entry<AzulRules>(),
+    entry<BackgammonRules>(), entry<PigRules>(),      entry<AzulRules>(),   {"hex", &make_hex},
 };
 
 }  // namespace

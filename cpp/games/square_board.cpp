@@ -4,15 +4,20 @@
 
 namespace windrow {
 
+namespace {
+
+// Not std::tolower: that depends on the process' locale.
+char to_small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+
+}  // namespace
+
 std::string SquareBoard::square_name(int32_t square) const {
   return static_cast<char>('a' + square % size_) + std::to_string(row_number(square / size_));
 }
 
 size_t SquareBoard::parse_square(std::string_view text, int32_t* square) const {
   if (text.empty()) return 0;
-  // Not std::tolower: that depends on the process' locale.
-  const char letter = text[0] >= 'A' && text[0] <= 'Z' ? static_cast<char>(text[0] - 'A' + 'a') : text[0];
-  const int32_t column = letter - 'a';
+  const int32_t column = to_small(text[0]) - 'a';
   if (column < 0 || column >= size_) return 0;
 
   size_t end = 1;
@@ -45,7 +50,7 @@ void SquareBoard::write_symmetry(int32_t index, int32_t num_planes, int32_t* per
   }
 }
 
-std::string SquareBoard::draw(std::string_view cells, std::string_view status) const {
+std::string SquareBoard::draw(std::string_view cells, std::string_view status, size_t slant) const {
   const size_t margin = std::to_string(size_).size();
   std::string letters(margin, ' ');
   for (int32_t column = 0; column < size_; ++column) letters += {' ', static_cast<char>('a' + column)};
@@ -55,7 +60,7 @@ std::string SquareBoard::draw(std::string_view cells, std::string_view status) c
   if (row_numbers_ == RowNumbers::kFromTop) text += letters;
   for (int32_t row = 0; row < size_; ++row) {
     const std::string number = std::to_string(row_number(row));
-    text.append(margin - number.size(), ' ').append(number);
+    text.append(margin - number.size() + slant * static_cast<size_t>(row), ' ').append(number);
     for (int32_t column = 0; column < size_; ++column) {
       text += {' ', cells[static_cast<size_t>(row * size_ + column)]};
     }
@@ -63,6 +68,11 @@ std::string SquareBoard::draw(std::string_view cells, std::string_view status) c
   }
   if (row_numbers_ == RowNumbers::kFromBottom) text += letters;
   return text.append(status);
+}
+
+bool starts_with_word(std::string_view text, std::string_view word) {
+  return text.size() >= word.size() && std::equal(word.begin(), word.end(), text.begin(),
+                                                  [](char small, char letter) { return small == to_small(letter); });
 }
 
 }  // namespace windrow

@@ -40,13 +40,19 @@ class SquareBoard {
   void write_symmetry(int32_t index, int32_t num_planes, int32_t* permutation) const;
 
   // `cells` holds one mark a square; `status` becomes the last line.
-  std::string draw(std::string_view cells, std::string_view status) const;
+  std::string draw(std::string_view cells, std::string_view status) const { return draw(cells, status, 0); }
+  // The same of a board of hexagons: every row begins one character further to the right than the one above.
+  std::string draw_slanted(std::string_view cells, std::string_view status) const { return draw(cells, status, 1); }
 
  private:
+  std::string draw(std::string_view cells, std::string_view status, size_t slant) const;
   int32_t row_number(int32_t row) const { return row_numbers_ == RowNumbers::kFromTop ? row + 1 : size_ - row; }
 
   int32_t size_;
   RowNumbers row_numbers_;
 };
+
+// Whether a text begins with a word in small letters, such as "pass", in either case.
+bool starts_with_word(std::string_view text, std::string_view word);
 
 }  // namespace windrow

@@ -193,14 +193,18 @@ void test_options() {
     check_throws<std::invalid_argument>([&] { make_builtin(name, options); }, "a wrong option is taken");
   };
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-  refuses("chess", {});
+  refuses("checkers", {});
   for (const std::string& name : builtin_names()) refuses(name, {{"colour", int64_t{1}}});
   for (const int64_t bad : {int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{32}, int64_t{1} << 32, kHuge, -kHuge}) {
     refuses("connect4", {{"rows", bad}});
     refuses("connect4", {{"columns", bad}});
     refuses("connect4", {{"connect", bad}});
     refuses("gomoku", {{"size", bad}});
+    refuses("hex", {{"size", bad}});
   }
+  refuses("hex", {{"size", int64_t{2}}});
+  refuses("hex", {{"size", int64_t{20}}});
+  refuses("hex", {{"swap", int64_t{1}}});
   refuses("connect4", {{"rows", int64_t{8}}, {"columns", int64_t{8}}});
   refuses("connect4", {{"rows", std::string("6")}});
   refuses("gomoku", {{"size", int64_t{4}}});
@@ -244,6 +248,13 @@ int main() {
       const bool is_exact = std::string(rule) == "standard";
       test_game("gomoku", {{"size", size}, {"rule", std::string(rule)}}, {.length = 5, .is_exact = is_exact}, 8,
                 size < 10 ? 48 : 8);
+    }
+  }
+  // The reflections that exchange the players have an image of the first position in which o is to move.
+  for (int64_t size = 3; size <= 19; ++size) {
+    for (const char* swap : {"off", "on"}) {
+      const bool is_won = test_game("hex", {{"size", size}, {"swap", std::string(swap)}}, {}, 2, size < 10 ? 48 : 8);
+      check(is_won, "nobody ever wins");
     }
   }
 }

@@ -29,6 +29,12 @@ CASES: list[tuple[str, dict[str, int | str]]] = [
     ("gomoku", {"size": 8, "rule": "standard"}),
     ("gomoku", {"size": 20, "rule": "standard"}),
     ("othello", {}),
+    ("hex", {}),
+    ("hex", {"size": 3, "swap": "on"}),
+    ("hex", {"size": 8}),
+    ("hex", {"size": 9, "swap": "on"}),
+    ("hex", {"size": 13}),
+    ("hex", {"size": 19, "swap": "on"}),
 ]
 
 
@@ -59,7 +65,7 @@ def longest_lines(grid: Grid, mark: str) -> Iterable[int]:
 
 
 class PlainGame:
-    """What the four share. `result` is the winner's mark, `DRAW`, or None while the game goes on."""
+    """What all of them share. `result` is the winner's mark, `DRAW`, or None while the game goes on."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.grid: Grid = [[EMPTY] * columns for _ in range(rows)]
@@ -205,9 +211,55 @@ class PlainOthello(PlainGame):
             self.mover = X  # a finished game is seen by Black
 
 
+class PlainHex(PlainGame):
+    """x connects top and bottom, o left and right; with the swap o may take over the first stone, mirrored."""
+
+    def __init__(self, size: int = 11, swap: str = "off") -> None:
+        super().__init__(size, size)
+        self.swap = swap
+
+    def picture(self) -> str:
+        size, width = len(self.grid), len(str(len(self.grid)))
+        letters = " ".join([" " * width, *"abcdefghijklmnopqrst"[:size]])
+        lines = [" " * row + " ".join([str(row + 1).rjust(width), *marks]) for row, marks in enumerate(self.grid)]
+        return "\n".join([letters, *lines, self.status()])
+
+    def stones(self, mark: str) -> set[tuple[int, int]]:
+        return {(r, c) for r, row in enumerate(self.grid) for c, own in enumerate(row) if own == mark}
+
+    def legal(self) -> list[int]:
+        may_swap = self.swap == "on" and self.mover == O and len(self.stones(X)) == 1 and not self.stones(O)
+        return super().legal() + ([len(self.grid) ** 2] if may_swap else [])
+
+    def is_won_by(self, mark: str) -> bool:
+        """A walk from every stone on the first side, over one stone after another."""
+        axis, last, stones = "xo".index(mark), len(self.grid) - 1, self.stones(mark)
+        seen = [place for place in stones if place[axis] == 0]
+        for row, column in seen:  # grows while it is walked over
+            for down, right in [(-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0)]:
+                place = row + down, column + right
+                if place in stones and place not in seen:
+                    seen.append(place)
+        return any(place[axis] == last for place in seen)
+
+    def play(self, action: int) -> None:
+        if action < len(self.grid) ** 2:
+            super().play(action)
+            return
+        [(row, column)] = self.stones(X)
+        self.grid[row][column] = EMPTY
+        self.grid[column][row] = O
+        self.mover = X
+
+    def observation(self) -> list[Grid]:
+        size = len(self.grid)
+        return [*super().observation(), *([[float(self.mover == mark)] * size] * size for mark in PLAYERS)]
+
+
 PLAIN_GAMES: dict[str, type[PlainGame]] = {
     "tictactoe": PlainTicTacToe,
     "connect4": PlainConnect4,
     "gomoku": PlainGomoku,
     "othello": PlainOthello,
+    "hex": PlainHex,
 }

@@ -33,6 +33,7 @@ def random_positions(game: NativeGame, num_games: int, seed: str) -> list[State]
         ("connect4", "1 1 2 2 3 3 4", "2 2 1 1 3 3 4"),  # finished
         ("gomoku", "h8 a1 i9 b2", "i9 b2 h8 a1"),
         ("othello", "d3 c3 f5 f6", "f5 f6 d3 c3"),
+        ("hex", "a1 b2 c3 d4", "c3 d4 a1 b2"),
     ],
 )
 def test_the_order_of_moves_does_not_matter(name, one, another):

@@ -16,14 +16,14 @@ from windrow.errors import GameError, UnknownKeyError
 from windrow.games import NativeGame, State, game_names, make_game
 from windrow.games.registry import GAMES
 
-OF_CHANCE = {"azul", "backgammon", "pig"}
-"""Games with tests of their own."""
+WITH_OWN_TESTS = {"azul", "backgammon", "pig"}
+"""Games with a test file each."""
 
 
 def test_every_registered_game_is_tested():
     """Whoever adds a game adds it to plain_games.py, and so to all tests of this folder; or a file of its own."""
-    assert {name for name, _ in CASES} == set(PLAIN_GAMES) == set(game_names()) - OF_CHANCE
-    for name in OF_CHANCE:
+    assert {name for name, _ in CASES} == set(PLAIN_GAMES) == set(game_names()) - WITH_OWN_TESTS
+    for name in WITH_OWN_TESTS:
         assert (Path(__file__).parent / f"test_{name}.py").exists()
 
 
@@ -43,7 +43,7 @@ def test_every_entry_loads(name):
     [
         ("conect4", r"unknown game 'conect4'\. Did you mean 'connect4'\? The games are .*othello"),
         ("Othello", r"Did you mean 'othello'\?"),
-        ("chess", r"unknown game 'chess'\. The games are azul, .*nim\.py:Nim"),
+        ("checkers", r"unknown game 'checkers'\. .*The games are azul, .*nim\.py:Nim"),
         ("nim.py", r"'nim\.py' is a file: also name the class in it, such as nim\.py:Nim"),
         ("gomoku:size=9:rule=standard", r"write make_game\('gomoku', size=9, rule=standard\)"),
         (dict, r"make_game takes a name, not a class: use dict\(\) directly as a game"),
@@ -94,6 +94,9 @@ def test_unknown_options(name, options, message):
         ("connect4", {"rows": 2**80}, r"rows must be an integer from 2 to 31, not '1208925819614629174706176'\."),
         ("gomoku", {"size": 4}, r"gomoku: size must be an integer from 5 to 20, not 4\."),
         ("gomoku", {"size": 21}, r"gomoku: size must be an integer from 5 to 20, not 21\."),
+        ("hex", {"size": 2}, r"hex: size must be an integer from 3 to 19, not 2\."),
+        ("hex", {"size": 20}, r"hex: size must be an integer from 3 to 19, not 20\."),
+        ("hex", {"swap": True}, r"hex: swap must be 'off' or 'on', not 'True'\."),
         ("gomoku", {"rule": "renju"}, r"gomoku: rule must be 'freestyle' or 'standard', not 'renju'\."),
         ("gomoku", {"rule": 1}, r"gomoku: rule must be 'freestyle' or 'standard', not 1\."),
     ],
@@ -167,8 +170,8 @@ def test_the_core_checks_what_it_is_given():
         game.action_name(-1)
     with pytest.raises(IndexError, match="symmetries 0 to 1"):
         game.symmetry(2)
-    with pytest.raises(ValueError, match="no built-in game 'go'"):
-        _core.make_game("go", {})
+    with pytest.raises(ValueError, match="no built-in game 'checkers'"):
+        _core.make_game("checkers", {})
     with pytest.raises(ValueError, match="no option 'x'"):
         _core.make_game("connect4", {"x": 1})
 

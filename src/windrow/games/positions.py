@@ -1,6 +1,6 @@
 """Positions of the built-in games as text, in the notation that people and other programs write.
 
-    tictactoe, connect4, gomoku   rows from the top, then the side to move: "7/7/7/7/3o3/3x3 x"
+    tictactoe, connect4, gomoku, hex   rows from the top, then the side to move: "7/7/7/7/3o3/3x3 x"
     othello                       64 characters from a1 to h8, then the side to move
     backgammon                    the position ID of GNU Backgammon, the player on turn, the dice: "4HPwATDgc/ABMA x 31"
     pig                           the scores, the turn total, whose turn it is: "34-51 +12 x"
@@ -26,6 +26,7 @@ from windrow.games.dice_positions import (
     pig_board,
     pig_text,
 )
+from windrow.games.hex_positions import parse_hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ NOTATIONS: Mapping[str, Notation] = {
     "backgammon": Notation(parse_backgammon, backgammon_text, backgammon_board),
     "connect4": _ROWS,
     "gomoku": _ROWS,
+    "hex": Notation(parse_hex, board_text, board_cells),
     "othello": _ROWS,
     "pig": Notation(parse_pig, pig_text, pig_board),
     "tictactoe": _ROWS,

@@ -21,6 +21,7 @@ GAMES: dict[str, str] = {
     "backgammon": "windrow.games.native:NativeGame",
     "connect4": "windrow.games.native:NativeGame",
     "gomoku": "windrow.games.native:NativeGame",
+    "hex": "windrow.games.native:NativeGame",
     "othello": "windrow.games.native:NativeGame",
     "pig": "windrow.games.native:NativeGame",
     "tictactoe": "windrow.games.native:NativeGame",
