@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -241,6 +243,10 @@ std::string render(const NativeGame& self, const nb::bytes& state) {
   return self.game->render(StateCopy(self, state).get());
 }
 
+std::optional<double> score(const NativeGame& self, const nb::bytes& state) {
+  return self.game->score(StateCopy(self, state).get());
+}
+
 std::string action_name(const NativeGame& self, int32_t action) {
   check_action(self, action);
   return self.game->action_name(action);
@@ -367,6 +373,8 @@ void bind_game(nb::module_& m) {
       .def("hash", &hash, "state"_a, "The low and the high 64 bits; equal positions have equal hashes.")
       .def("symmetry", &symmetry, "index"_a, "The permutations of actions and of observation rows; 0 is the identity.")
       .def("render", &render, "state"_a, "The position as text.")
+      .def("score", &score, "state"_a,
+           "By how many points player 0 leads; None in a game that does not count points so.")
       .def("action_name", &action_name, "action"_a, "The name people use for `action`.")
       .def(
           "outcome_name", [](const NativeGame& self, int64_t outcome) { return self.game->outcome_name(outcome); },

@@ -12,10 +12,12 @@
 //   bool can_happen(const State&, int64_t outcome) const           with either
 //   std::string outcome_name(int64_t outcome) const                with either
 //   size_t parse_outcome(std::string_view, int64_t*) const         with either, as parse_action
+//   double score(const State&) const            in games that count points, see NamedGame
 #pragma once
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -53,6 +55,8 @@ class NamedGame {
   virtual std::vector<ObservationPart> observation() const = 0;
   // The position as text, several lines, no newline at the end. Ends with who is to move, or with the result.
   virtual std::string render(const void* state) const = 0;
+  // By how many points player 0 leads, in a game of two players that counts points; nothing in others.
+  virtual std::optional<double> score(const void*) const { return std::nullopt; }
   virtual std::string action_name(int32_t action) const = 0;
   // Reads one action name from the front of `text`; returns how many characters it took, 0 if there is no name.
   virtual size_t parse_action(std::string_view text, int32_t* action) const = 0;
@@ -168,6 +172,10 @@ class BuiltinGame final : public NamedGame {
   GameOptions options() const override { return rules_.options(); }
   std::vector<ObservationPart> observation() const override { return rules_.observation(); }
   std::string render(const void* state) const override { return rules_.render(*to(state)); }
+  std::optional<double> score(const void* state) const override {
+    if constexpr (requires { rules_.score(*to(state)); }) return rules_.score(*to(state));
+    return NamedGame::score(state);
+  }
   std::string action_name(int32_t action) const override { return rules_.action_name(action); }
   size_t parse_action(std::string_view text, int32_t* action) const override {
     return rules_.parse_action(text, action);

@@ -9,6 +9,7 @@
 #include "backgammon.h"
 #include "builtin.h"
 #include "connect4.h"
+#include "go.h"
 #include "gomoku.h"
 #include "hex.h"
 #include "othello.h"
@@ -32,8 +33,9 @@ constexpr Entry entry() {
 }
 
 constexpr Entry kEntries[] = {
-    entry<TicTacToeRules>(),  entry<Connect4Rules>(), entry<GomokuRules>(), entry<OthelloRules>(),
-    entry<BackgammonRules>(), entry<PigRules>(),      entry<AzulRules>(),   {"hex", &make_hex},
+    entry<TicTacToeRules>(), entry<Connect4Rules>(),   entry<GomokuRules>(),
+    entry<OthelloRules>(),   entry<BackgammonRules>(), entry<PigRules>(),
+    entry<AzulRules>(),      {"hex", &make_hex},       {"go", &make_go},
 };
 
 }  // namespace

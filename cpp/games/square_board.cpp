@@ -12,13 +12,14 @@ char to_small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast
 }  // namespace
 
 std::string SquareBoard::square_name(int32_t square) const {
-  return static_cast<char>('a' + square % size_) + std::to_string(row_number(square / size_));
+  return letter(square % size_) + std::to_string(row_number(square / size_));
 }
 
 size_t SquareBoard::parse_square(std::string_view text, int32_t* square) const {
   if (text.empty()) return 0;
-  const int32_t column = to_small(text[0]) - 'a';
-  if (column < 0 || column >= size_) return 0;
+  int32_t column = 0;
+  while (column < size_ && letter(column) != to_small(text[0])) ++column;
+  if (column == size_) return 0;
 
   size_t end = 1;
   int32_t number = 0;
@@ -53,7 +54,7 @@ void SquareBoard::write_symmetry(int32_t index, int32_t num_planes, int32_t* per
 std::string SquareBoard::draw(std::string_view cells, std::string_view status, size_t slant) const {
   const size_t margin = std::to_string(size_).size();
   std::string letters(margin, ' ');
-  for (int32_t column = 0; column < size_; ++column) letters += {' ', static_cast<char>('a' + column)};
+  for (int32_t column = 0; column < size_; ++column) letters += {' ', letter(column)};
   letters += '\n';
 
   std::string text;

@@ -1,7 +1,8 @@
 // square_board.h: the geometry of a square board: names of squares, its eight symmetries, its picture.
 //
-// Square = row * size + column, row 0 on top. Columns are lettered from the left starting with a (no letter is left
-// out); rows are numbered from 1, from the top or from the bottom as the game's players do:
+// Square = row * size + column, row 0 on top. Columns are lettered from the left starting with a (in Go, where players
+// leave out i, kWithoutI does so too); rows are numbered from 1, from the top or from the bottom as the game's players
+// do:
 //
 //     kFromBottom        kFromTop
 //     3 . . .              a b c
@@ -20,10 +21,13 @@ class SquareBoard {
  public:
   enum class RowNumbers { kFromTop, kFromBottom };
 
+  enum class Letters { kAll, kWithoutI };
+
   static constexpr int32_t kNumSymmetries = 8;
 
-  // `size` is at most 26: one letter a column.
-  SquareBoard(int32_t size, RowNumbers row_numbers) : size_(size), row_numbers_(row_numbers) {}
+  // `size` is at most 25: one letter a column.
+  SquareBoard(int32_t size, RowNumbers row_numbers, Letters letters = Letters::kAll)
+      : size_(size), row_numbers_(row_numbers), letters_(letters) {}
 
   int32_t size() const { return size_; }
   int32_t num_squares() const { return size_ * size_; }
@@ -48,8 +52,13 @@ class SquareBoard {
   std::string draw(std::string_view cells, std::string_view status, size_t slant) const;
   int32_t row_number(int32_t row) const { return row_numbers_ == RowNumbers::kFromTop ? row + 1 : size_ - row; }
 
+  char letter(int32_t column) const {
+    return static_cast<char>('a' + column + (letters_ == Letters::kWithoutI && column >= 'i' - 'a' ? 1 : 0));
+  }
+
   int32_t size_;
   RowNumbers row_numbers_;
+  Letters letters_;
 };
 
 // Whether a text begins with a word in small letters, such as "pass", in either case.

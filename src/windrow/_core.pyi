@@ -95,6 +95,11 @@ class NativeGame:
     def render(self, state: bytes) -> str:
         """The position as text."""
 
+    def score(self, state: bytes) -> float | None:
+        """
+        By how many points player 0 leads; None in a game that does not count points so.
+        """
+
     def action_name(self, action: int) -> str:
         """The name people use for `action`."""
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
+from typing import Any
+
+from plain_go import PlainGo
 
 X, O, EMPTY = "x", "o", "."  # noqa: E741
 PLAYERS = (X, O)
@@ -29,6 +32,8 @@ CASES: list[tuple[str, dict[str, int | str]]] = [
     ("gomoku", {"size": 8, "rule": "standard"}),
     ("gomoku", {"size": 20, "rule": "standard"}),
     ("othello", {}),
+    ("go", {}),
+    ("go", {"size": 8, "komi": 0, "suicide": "allowed", "passes": 4, "history": 3}),
     ("hex", {}),
     ("hex", {"size": 3, "swap": "on"}),
     ("hex", {"size": 8}),
@@ -256,10 +261,11 @@ class PlainHex(PlainGame):
         return [*super().observation(), *([[float(self.mover == mark)] * size] * size for mark in PLAYERS)]
 
 
-PLAIN_GAMES: dict[str, type[PlainGame]] = {
+PLAIN_GAMES: dict[str, Any] = {
     "tictactoe": PlainTicTacToe,
     "connect4": PlainConnect4,
     "gomoku": PlainGomoku,
     "othello": PlainOthello,
     "hex": PlainHex,
+    "go": PlainGo,
 }

@@ -94,6 +94,18 @@ def test_unknown_options(name, options, message):
         ("connect4", {"rows": 2**80}, r"rows must be an integer from 2 to 31, not '1208925819614629174706176'\."),
         ("gomoku", {"size": 4}, r"gomoku: size must be an integer from 5 to 20, not 4\."),
         ("gomoku", {"size": 21}, r"gomoku: size must be an integer from 5 to 20, not 21\."),
+        ("go", {"size": 4}, r"go: size must be an integer from 5 to 19, not 4\."),
+        ("go", {"size": 20}, r"go: size must be an integer from 5 to 19, not 20\."),
+        ("go", {"komi": 0.25}, r"go: komi must be a multiple of 0\.5 from -81 to 81, not '0\.25'\."),
+        ("go", {"komi": "-81.5"}, r"go: komi must be .*, not '-81\.5'\."),
+        ("go", {"komi": 82}, r"go: komi must be .*, not 82\."),
+        ("go", {"komi": float("nan")}, r"go: komi must be .*, not 'nan'\."),
+        ("go", {"komi": "1e1"}, r"go: komi must be .*, not '1e1'\."),
+        ("go", {"komi": "-"}, r"go: komi must be .*, not '-'\."),
+        ("go", {"komi": ".5"}, r"go: komi must be .*, not '\.5'\."),
+        ("go", {"suicide": "off"}, r"go: suicide must be 'forbidden' or 'allowed', not 'off'\."),
+        ("go", {"passes": 1}, r"go: passes must be an integer from 2 to 4, not 1\."),
+        ("go", {"history": 9}, r"go: history must be an integer from 1 to 8, not 9\."),
         ("hex", {"size": 2}, r"hex: size must be an integer from 3 to 19, not 2\."),
         ("hex", {"size": 20}, r"hex: size must be an integer from 3 to 19, not 20\."),
         ("hex", {"swap": True}, r"hex: swap must be 'off' or 'on', not 'True'\."),
@@ -116,6 +128,15 @@ def test_connect4_of_every_height(rows):
         if connect <= rows:
             assert str(game.state_from_moves(upright)).endswith("x wins")
             assert str(game.state_from_moves(upright[:-1])).endswith("x to move")
+
+
+@pytest.mark.parametrize(
+    ("komi", "written"), [(7, 7), ("7", 7), (7.0, 7), (7.5, "7.5"), ("-0.5", "-0.5"), (-3, -3), ("0.0", 0)]
+)
+def test_komi_is_written_in_one_way(komi, written):
+    game = make_game("go", komi=komi)
+    assert game.options["komi"] == written and type(game.options["komi"]) is type(written)
+    assert game == make_game("go", komi=written) and pickle.loads(pickle.dumps(game)) == game
 
 
 def test_repr():

@@ -11,7 +11,7 @@ from plain_games import CASES, case_name
 
 from windrow.games import TERMINAL, NativeGame, State, Symmetry, make_game
 
-NUM_SYMMETRIES = {"tictactoe": 8, "connect4": 2, "gomoku": 8, "othello": 8, "hex": 4}
+NUM_SYMMETRIES = {"tictactoe": 8, "connect4": 2, "gomoku": 8, "othello": 8, "hex": 4, "go": 8}
 
 
 def exchanges_players(game: NativeGame, symmetry: Symmetry) -> bool:

@@ -38,7 +38,7 @@ def test_every_size_plays_like_the_plain_rules(size: int, swap: str) -> None:
 
 
 def test_a_drawn_game() -> None:
-    """x's chain winds from the top to the bottom; a2 and b1 touch, a1 and b2 do not."""
+    """The chain of x winds from the top to the bottom; a2 and b1 touch, a1 and b2 do not."""
     game = make_game("hex", size=4)
     state = game.state_from_moves("b1 c1 a2 a1 a3 b2 b3 d2 c3 b4")
     assert str(state) == drawn("""

@@ -39,7 +39,7 @@ class NativeGame(ByteGame):
 
     has_notation = True
 
-    def __init__(self, name: str, **options: int | str) -> None:
+    def __init__(self, name: str, **options: int | float | str) -> None:
         if name not in _core.game_names():
             known = explain_unknown(name, _core.game_names(), what="built-in games")
             raise GameError(f"unknown built-in game {name!r}. {known}")
@@ -90,6 +90,13 @@ class NativeGame(ByteGame):
         self._check_own(state)
         return self._notation.board(state)
 
+    def score(self, state: State) -> float | None:
+        """By how many points player 0 leads; None in games that do not count points so.
+
+        In Go it is Black's area minus White's and minus komi, on the board as it is: every stone counts as alive.
+        """
+        return self.native.score(self._check_own(state))
+
     def scores(self, state: State) -> list[float] | None:
         """The scores of the players, in azul; otherwise None, also in backgammon, whose returns are its points."""
         board = self.board(state)
@@ -114,8 +121,8 @@ class NativeGame(ByteGame):
         return self.native.parse_outcome(text)
 
 
-def _plain(value: int | str) -> int | str:
-    """The value as the core takes it; what it cannot take becomes text, which the core then refuses by name.
+def _plain(value: float | str) -> int | str:
+    """The value as the core takes it; what it cannot take becomes text, which it reads (7.5) or refuses by name.
 
     Exact types, because True is an int to Python, but nobody means a board of True columns.
     """

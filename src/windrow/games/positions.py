@@ -1,7 +1,9 @@
 """Positions of the built-in games as text, in the notation that people and other programs write.
 
-    tictactoe, connect4, gomoku, hex   rows from the top, then the side to move: "7/7/7/7/3o3/3x3 x"
+    tictactoe, connect4, gomoku, hex
+                                  rows from the top, then the side to move: "7/7/7/7/3o3/3x3 x"
     othello                       64 characters from a1 to h8, then the side to move
+    go                            rows before the first move, who made it, and the moves: "5/5/5/5/5 x c3 b2"
     backgammon                    the position ID of GNU Backgammon, the player on turn, the dice: "4HPwATDgc/ABMA x 31"
     pig                           the scores, the turn total, whose turn it is: "34-51 +12 x"
     azul                          named parts: "round 1; turn 0; start 0; displays BBYR/..."
@@ -26,6 +28,7 @@ from windrow.games.dice_positions import (
     pig_board,
     pig_text,
 )
+from windrow.games.go_positions import go_text, parse_go
 from windrow.games.hex_positions import parse_hex
 
 
@@ -45,6 +48,7 @@ NOTATIONS: Mapping[str, Notation] = {
     "backgammon": Notation(parse_backgammon, backgammon_text, backgammon_board),
     "connect4": _ROWS,
     "gomoku": _ROWS,
+    "go": Notation(parse_go, go_text, board_cells),
     "hex": Notation(parse_hex, board_text, board_cells),
     "othello": _ROWS,
     "pig": Notation(parse_pig, pig_text, pig_board),

@@ -20,6 +20,7 @@ GAMES: dict[str, str] = {
     "azul": "windrow.games.native:NativeGame",
     "backgammon": "windrow.games.native:NativeGame",
     "connect4": "windrow.games.native:NativeGame",
+    "go": "windrow.games.native:NativeGame",
     "gomoku": "windrow.games.native:NativeGame",
     "hex": "windrow.games.native:NativeGame",
     "othello": "windrow.games.native:NativeGame",
