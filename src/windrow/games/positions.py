@@ -28,8 +28,9 @@ from windrow.games.dice_positions import (
     pig_board,
     pig_text,
 )
-from windrow.games.go_positions import go_text, parse_go
+from windrow.games.go_positions import go_text
 from windrow.games.hex_positions import parse_hex
+from windrow.games.sgf import parse_go_or_sgf
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ NOTATIONS: Mapping[str, Notation] = {
     "backgammon": Notation(parse_backgammon, backgammon_text, backgammon_board),
     "connect4": _ROWS,
     "gomoku": _ROWS,
-    "go": Notation(parse_go, go_text, board_cells),
+    "go": Notation(parse_go_or_sgf, go_text, board_cells),
     "hex": Notation(parse_hex, board_text, board_cells),
     "othello": _ROWS,
     "pig": Notation(parse_pig, pig_text, pig_board),

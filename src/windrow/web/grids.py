@@ -158,10 +158,12 @@ def _count_rows(labels: list[str]) -> bool:
 
 
 def _are_names(words: list[str]) -> bool:
-    """Whether these count columns: a b c, or 1 2 3, or 0 1 2."""
+    """Whether these count columns: a b c, also without i as in Go, or 1 2 3, or 0 1 2."""
     count = len(words)
     lower, numbers = [word.lower() for word in words], list(map(str, range(count + 1)))
-    return count > 1 and lower in (list(string.ascii_lowercase[:count]), numbers[:count], numbers[1:])
+    letters = string.ascii_lowercase
+    counts = (list(letters[:count]), list(letters.replace("i", "")[:count]), numbers[:count], numbers[1:])
+    return count > 1 and lower in counts
 
 
 def _name_stones(grid: Grid, old: Grid | None) -> None:

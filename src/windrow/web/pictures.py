@@ -17,7 +17,7 @@ from windrow.web.grids import draw_grid
 
 Picture = dict[str, Any]
 
-_GRIDS = {"connect4": "holes", "gomoku": "crossings", "othello": "discs", "tictactoe": "cells"}
+_GRIDS = {"connect4": "holes", "go": "crossings", "gomoku": "crossings", "othello": "discs", "tictactoe": "cells"}
 """Games on a board of places marked . x o, and how it looks."""
 _CHECKERS = re.compile(r"(\d+)([xo])|\.")
 _BAR = re.compile(r"bar x (\d+) o (\d+), off x (\d+) o (\d+)")
