@@ -134,6 +134,8 @@ def measure(is_smoke: bool) -> list[Figure]:
             make_case("tic-tac-toe", windrow.make_game("tictactoe"), budget),
             make_case("othello", windrow.make_game("othello"), budget),
             make_case("gomoku 15x15", windrow.make_game("gomoku", size=15), budget),
+            make_case("go 9x9", windrow.make_game("go", size=9), budget),
+            make_case("hex 11x11", windrow.make_game("hex", size=11), budget),
         ]
         run_cases(f"Other games, {budget} simulations", others, max(num_repeats // 3, 1))
 

@@ -202,6 +202,13 @@ void test_options() {
     refuses("gomoku", {{"size", bad}});
     refuses("hex", {{"size", bad}});
   }
+  for (const char* bad : {"", "-", ".5", "7.25", "1e1", "7.5 ", "81.5", "-82", "9999999999999999999", "nan"}) {
+    refuses("go", {{"komi", std::string(bad)}});
+  }
+  for (const int64_t bad : {int64_t{82}, int64_t{-82}, kHuge, -kHuge}) refuses("go", {{"komi", bad}});
+  for (const int64_t bad : {int64_t{1}, int64_t{5}, int64_t{1} << 32}) refuses("go", {{"passes", bad}});
+  refuses("go", {{"size", int64_t{4}}});
+  refuses("go", {{"history", int64_t{0}}});
   refuses("hex", {{"size", int64_t{2}}});
   refuses("hex", {{"size", int64_t{20}}});
   refuses("hex", {{"swap", int64_t{1}}});

@@ -79,7 +79,7 @@ void test_pure() {
 
 // The built-in games' own way to the end of a random game is that through the table.
 void test_play_out() {
-  for (const char* name : {"connect4", "gomoku", "hex", "othello", "tictactoe"}) {
+  for (const char* name : {"connect4", "go", "gomoku", "hex", "othello", "tictactoe"}) {
     scene() = name;
     const auto builtin = make_builtin(name, {});
     const GameTable& game = builtin->table();

@@ -45,6 +45,8 @@ GRID_GAMES = {
     "connect4": (("connect4", {}), (0, 14, 30)),
     "gomoku": (("gomoku", {"size": 6}), (0, 12, 30)),
     "othello": (("othello", {}), (0, 40, 56)),
+    "go": (("go", {"size": 5, "suicide": "allowed"}), (0, 20, 44)),
+    "hex": (("hex", {"size": 4, "swap": "on"}), (0, 1, 6)),
 }
 
 # Two players, of whom each has something to lose by being good to the other: the first may stop at (1/4, 0), then the

@@ -38,6 +38,8 @@ GAMES: dict[str, tuple[str, dict[str, Any], int]] = {
     "connect4": ("connect4", {}, 30),
     "gomoku": ("gomoku", {"size": 5}, 15),
     "othello": ("othello", {}, 54),
+    "go": ("go", {"size": 5}, 40),
+    "hex": ("hex", {"size": 4, "swap": "on"}, 6),
 }
 
 
