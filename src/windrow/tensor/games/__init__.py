@@ -14,6 +14,7 @@ from windrow.tensor.game import check_game
 GAMES: dict[str, str] = {
     "connect4": "windrow.tensor.games.connect4:Connect4",
     "gomoku": "windrow.tensor.games.gomoku:Gomoku",
+    "hex": "windrow.tensor.games.hex:Hex",
     "othello": "windrow.tensor.games.othello:Othello",
     "pig": "windrow.tensor.games.pig:Pig",
     "tictactoe": "windrow.tensor.games.tictactoe:TicTacToe",
