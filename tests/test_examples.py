@@ -121,7 +121,7 @@ def test_engines_takes_every_game(game: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--game", "chess"], "unknown game 'chess'"),
+        (["--game", "shogi"], "unknown game 'shogi'"),
         (["--moves", "4x"], "'x' at character 2"),
         (["--moves", "4444444"], "is not legal here"),
         (["--moves", "4142434"], "the game is over"),
@@ -235,7 +235,7 @@ def test_a_position_is_analysed_and_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["chess"], "unknown game 'chess'"),
+        (["shogi"], "unknown game 'shogi'"),
         (["connect4", "--moves", "8"], "'8'"),
         (["connect4", "--evaluator", "nothing.onnx"], "nothing.onnx"),
         (["connect4", "--out", "no/such/folder/tree.svg"], "No such file"),

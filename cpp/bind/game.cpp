@@ -264,6 +264,24 @@ std::pair<int32_t, size_t> parse_action(const NativeGame& self, std::string_view
   return {action, consumed};
 }
 
+std::string move_name(const NativeGame& self, const nb::bytes& state, int32_t action) {
+  check_action(self, action);
+  return self.game->move_name(StateCopy(self, state).get(), action);
+}
+
+std::pair<int32_t, size_t> parse_move(const NativeGame& self, const nb::bytes& state, std::string_view text) {
+  int32_t action = -1;
+  const size_t consumed = self.game->parse_move(StateCopy(self, state).get(), text, &action);
+  return {action, consumed};
+}
+
+uint64_t count_sequences(const NativeGame& self, const nb::bytes& state, int32_t depth) {
+  if (depth < 0 || depth > 100) throw std::invalid_argument("depth must be from 0 to 100");
+  const StateCopy copy(self, state);
+  const nb::gil_scoped_release no_gil;
+  return self.game->count_sequences(copy.get(), depth);
+}
+
 // --- Many states at once: rows of bytes [n, state_bytes]. The GIL is released.
 
 using States = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -381,7 +399,14 @@ void bind_game(nb::module_& m) {
           "outcome"_a, "The name people use for an outcome of chance.")
       .def("parse_outcome", &parse_outcome, "text"_a, "As `parse_action`, for outcomes of chance.")
       .def("parse_action", &parse_action, "text"_a,
-           "The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.");
+           "The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.")
+      .def_prop_ro(
+          "names_depend_on_state", [](const NativeGame& self) { return self.game->names_depend_on_state(); },
+          "Whether `move_name` and `parse_move` differ from `action_name` and `parse_action`.")
+      .def("move_name", &move_name, "state"_a, "action"_a, "The name people use for `action` in this position.")
+      .def("parse_move", &parse_move, "state"_a, "text"_a, "As `parse_action`, for the names that `move_name` gives.")
+      .def("count_sequences", &count_sequences, "state"_a, "depth"_a,
+           "How many sequences of `depth` moves there are; in chess draws end none (perft). Only without chance.");
 
   m.def("make_game", &make_game, "name"_a, "options"_a,
         "The built-in game of that name; ValueError for an unknown name, option or value.");

@@ -13,6 +13,9 @@
 //   std::string outcome_name(int64_t outcome) const                with either
 //   size_t parse_outcome(std::string_view, int64_t*) const         with either, as parse_action
 //   double score(const State&) const            in games that count points, see NamedGame
+//   std::string move_name(const State&, int32_t action) const      if the name of an action depends on the position,
+//   size_t parse_move(const State&, std::string_view, int32_t*) const              both together
+//   uint64_t count_sequences(const State&, int32_t depth) const    if there is a faster way than to play them all
 #pragma once
 
 #include <cstdio>
@@ -60,9 +63,18 @@ class NamedGame {
   virtual std::string action_name(int32_t action) const = 0;
   // Reads one action name from the front of `text`; returns how many characters it took, 0 if there is no name.
   virtual size_t parse_action(std::string_view text, int32_t* action) const = 0;
+  // Whether the name of an action depends on the position; if so, people read and write these two.
+  virtual bool names_depend_on_state() const { return false; }
+  virtual std::string move_name(const void*, int32_t action) const { return action_name(action); }
+  virtual size_t parse_move(const void*, std::string_view text, int32_t* action) const {
+    return parse_action(text, action);
+  }
   // The same for outcomes of chance.
   virtual std::string outcome_name(int64_t outcome) const { return std::to_string(outcome); }
   virtual size_t parse_outcome(std::string_view, int64_t*) const { return 0; }
+  // How many sequences of `depth` moves there are from a state; those that end sooner do not count. Chance may not be
+  // to move anywhere.
+  virtual uint64_t count_sequences(const void* state, int32_t depth) const;
 
  protected:
   GameTable table_{};
@@ -81,6 +93,8 @@ class BuiltinGame final : public NamedGame {
   static constexpr bool kSamplesChance = requires(const Rules& r, const State& s) { r.sample_outcome(s, uint64_t{}); };
   static constexpr bool kHasChance = kListsChance || kSamplesChance;
   static_assert(!(kListsChance && kSamplesChance));
+  static constexpr bool kHasNamesByState =
+      requires(const Rules& r, const State& s, int32_t* a) { r.move_name(s, *a), r.parse_move(s, "", a); };
 
   explicit BuiltinGame(const GameOptions& options) : rules_(options) {
     table_.abi_version = kGameAbiVersion;
@@ -179,6 +193,21 @@ class BuiltinGame final : public NamedGame {
   std::string action_name(int32_t action) const override { return rules_.action_name(action); }
   size_t parse_action(std::string_view text, int32_t* action) const override {
     return rules_.parse_action(text, action);
+  }
+  bool names_depend_on_state() const override { return kHasNamesByState; }
+  std::string move_name(const void* state, int32_t action) const override {
+    if constexpr (kHasNamesByState) return rules_.move_name(*to(state), action);
+    return NamedGame::move_name(state, action);
+  }
+  size_t parse_move(const void* state, std::string_view text, int32_t* action) const override {
+    if constexpr (kHasNamesByState) return rules_.parse_move(*to(state), text, action);
+    return NamedGame::parse_move(state, text, action);
+  }
+  uint64_t count_sequences(const void* state, int32_t depth) const override {
+    if constexpr (requires { rules_.count_sequences(*to(state), depth); }) {
+      return rules_.count_sequences(*to(state), depth);
+    }
+    return NamedGame::count_sequences(state, depth);
   }
   std::string outcome_name(int64_t outcome) const override {
     if constexpr (kHasChance) return rules_.outcome_name(outcome);

@@ -8,6 +8,7 @@
 #include "azul.h"
 #include "backgammon.h"
 #include "builtin.h"
+#include "chess.h"
 #include "connect4.h"
 #include "go.h"
 #include "gomoku.h"
@@ -33,9 +34,9 @@ constexpr Entry entry() {
 }
 
 constexpr Entry kEntries[] = {
-    entry<TicTacToeRules>(), entry<Connect4Rules>(),   entry<GomokuRules>(),
-    entry<OthelloRules>(),   entry<BackgammonRules>(), entry<PigRules>(),
-    entry<AzulRules>(),      {"hex", &make_hex},       {"go", &make_go},
+    entry<TicTacToeRules>(),  entry<Connect4Rules>(), entry<GomokuRules>(), entry<OthelloRules>(),
+    entry<BackgammonRules>(), entry<PigRules>(),      entry<AzulRules>(),   {"hex", &make_hex},
+    {"go", &make_go},         entry<ChessRules>(),
 };
 
 }  // namespace

@@ -114,6 +114,23 @@ class NativeGame:
         The action named at the front of `text` and how many characters its name has; (-1, 0) if there is none.
         """
 
+    @property
+    def names_depend_on_state(self) -> bool:
+        """
+        Whether `move_name` and `parse_move` differ from `action_name` and `parse_action`.
+        """
+
+    def move_name(self, state: bytes, action: int) -> str:
+        """The name people use for `action` in this position."""
+
+    def parse_move(self, state: bytes, text: str) -> tuple[int, int]:
+        """As `parse_action`, for the names that `move_name` gives."""
+
+    def count_sequences(self, state: bytes, depth: int) -> int:
+        """
+        How many sequences of `depth` moves there are; in chess draws end none (perft). Only without chance.
+        """
+
 def make_game(name: str, options: dict[str, int | str]) -> NativeGame:
     """
     The built-in game of that name; ValueError for an unknown name, option or value.

@@ -109,7 +109,7 @@ def test_a_time_in_which_no_game_ends_is_given_as_the_reason() -> None:
     "text",
     [
         *("", "not JSON", "null", "[]", "3", '"x"', "{", "\0", "[" * 100_000, '{"a":' * 100_000, '{"game": 3}'),
-        *('{"game": null}', '{"game": "chess"}', '{"game": {"a": 1}}', '{"game_options": 3}', '{"seed": "x"}'),
+        *('{"game": null}', '{"game": "shogi"}', '{"game": {"a": 1}}', '{"game_options": 3}', '{"seed": "x"}'),
         *('{"search": 3}', '{"search": null}', '{"search": {"c_puct": NaN}}', '{"search": {"c_puct": 1e999}}'),
         *('{"time_limit_s": NaN}', '{"time_limit_s": -Infinity}', '{"time_limit_s": 1' + "0" * 400 + "}"),
         *('{"num_iterations": 1e30}', '{"num_iterations": true}', '{"network": {"channels": 99999999999999999999}}'),
@@ -167,7 +167,7 @@ def test_a_config_file_and_what_goes_before_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("chess",), "unknown game 'chess'"),
+        (("shogi",), "unknown game 'shogi'"),
         ((), "name a game or a config"),
         (("bad.toml", "--resume", "runs/x"), "a resumed run has its own config: remove bad.toml"),
         (("--resume", "nowhere"), "nowhere is not a run"),

@@ -16,7 +16,7 @@ from windrow.errors import GameError, UnknownKeyError
 from windrow.games import NativeGame, State, game_names, make_game
 from windrow.games.registry import GAMES
 
-WITH_OWN_TESTS = {"azul", "backgammon", "pig"}
+WITH_OWN_TESTS = {"azul", "backgammon", "chess", "pig"}
 """Games with a test file each."""
 
 

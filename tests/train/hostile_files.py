@@ -85,7 +85,7 @@ def malformed_models(folder: Path) -> dict[str, Path]:
         "no game": description(game=...),
         "a game that is a number": description(game=4),
         "a game that is a list": description(game=["connect4"]),
-        "an unknown game": description(game="chess"),
+        "an unknown game": description(game="shogi"),
         "options that are a list": description(game_options=[1]),
         "no options": description(game_options=...),
         "an unknown option": description(game_options={"colour": 1}),

@@ -235,7 +235,7 @@ def test_games_are_saved_and_loaded(browser: Browser, connect4: Served, tmp_path
         page.send("DOM.setFileInputFiles", nodeId=element, files=[str(file)])
         page.wait(f"{PLY} === 4")
         assert moves_of(page) == "7766"
-        for other, words in (({"game": "chess"}, "chess"), ({"options": {"rows": 9}}, "connect4 with rows 9, and")):
+        for other, words in (({"game": "shogi"}, "shogi"), ({"options": {"rows": 9}}, "connect4 with rows 9, and")):
             file.write_text(json.dumps({**saved, **other}))
             page.send("DOM.setFileInputFiles", nodeId=element, files=[str(file)])
             page.wait(f"document.querySelector('#file-error').textContent.includes('{words}')")

@@ -222,7 +222,7 @@ class _Table:
         if word in ("help", "?", "h", ""):
             self._say(_HELP.format(example=example), style="dim")
         elif word == "moves":
-            self._say(" ".join(map(self.game.action_name, self.game.legal_actions(self.state))))
+            self._say(" ".join(self._names()))
         elif word == "hint":
             self._hint()
         elif word == "undo":
@@ -242,9 +242,12 @@ class _Table:
         return f"{mark} (the {'second' if self.own_side else 'first'} player)"
 
     def _legal_names(self) -> str:
-        names = [self.game.action_name(action) for action in self.game.legal_actions(self.state)]
+        names = self._names()
         hidden = len(names) - _MAX_LISTED
         return " ".join(names[:_MAX_LISTED]) + (f" and {hidden} more (type moves)" if hidden > 0 else "")
+
+    def _names(self) -> list[str]:
+        return [self.game.move_name(self.state, action) for action in self.game.legal_actions(self.state)]
 
     def _draw(self) -> None:
         """Draw a chance outcome."""
@@ -264,14 +267,14 @@ class _Table:
                 else:
                     actions.append(self.opponent.choose([state])[0])
                 state = self.game.apply(state, actions[-1])
-        names = " ".join(map(self.game.action_name, actions))
+        names = " ".join(self.game.line_names(self.state, actions))
         self._say(f"{self.opponent.name} plays {names}{thought}", style="cyan")
         self._make(*actions)
 
     def _hint(self) -> None:
         with stderr().status("thinking"):
             action = self.opponent.choose([self.state])[0]
-        self._say(f"{self.opponent.name} would play {self.game.action_name(action)}", style="cyan")
+        self._say(f"{self.opponent.name} would play {self.game.move_name(self.state, action)}", style="cyan")
 
     def _undo(self) -> None:
         """Take back everything since the person's last move."""

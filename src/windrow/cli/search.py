@@ -132,10 +132,10 @@ def search(
                 "game_options": dict(rules.options),
                 "position": moves if position is None else position,
                 "evaluator": chosen.label,
-                "best_move": rules.action_name(result.best_action),
+                "best_move": rules.move_name(state, result.best_action),
                 "value": result.value,
                 "proven": "" if result.proven is None else result.proven.describe(),
-                "principal_variation": [rules.action_name(action) for action in result.principal_variation],
+                "principal_variation": rules.line_names(state, result.principal_variation),
                 "moves": found,
                 "stats": {**asdict(result.stats), "simulations_per_second": result.stats.simulations_per_second},
                 "config": config.to_dict(),
@@ -169,8 +169,9 @@ def search(
     if num_hidden:
         console.print(f"{counted(num_hidden, 'more move')} not shown (--top)", style="dim")
     stats, proof = result.stats, result.proven.describe() if result.proven else ""
+    best = rules.move_name(state, result.best_action)
     console.print(
-        f"\nbest move [bold]{rules.action_name(result.best_action)}[/bold], value {result.value:+.3f} for the player "
+        f"\nbest move [bold]{best}[/bold], value {result.value:+.3f} for the player "
         f"to move{f' (proven: {proof})' if proof else ''}\n"
         f"[dim]{counted(stats.simulations, 'simulation')} in {stats.total_s:.2f} s "
         f"({stats.simulations_per_second:,.0f} per second), {chosen.label}, {stats.engine}, "
@@ -195,14 +196,14 @@ def _rows(searcher: Search, result: SearchResult, top: int) -> list[dict[str, An
     order = sorted(legal, key=lambda action: (action != best, -visits[action], -prior[action], action))
     return [
         {
-            "move": rules.action_name(action),
+            "move": rules.move_name(result.state, action),
             "action": action,
             "visits": int(result.visits[action]),
             "share": int(result.visits[action]) / total,
             "q": float(result.q[action]),
             "prior": float(result.prior[action]),
             "proven": "" if result.proven is None else result.proven.describe(action),
-            "line": [rules.action_name(step) for step in searcher.line_after(action)],
+            "line": rules.line_names(result.state, searcher.line_after(action)),
         }
         for action in order[:top]
     ]

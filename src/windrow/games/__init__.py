@@ -1,6 +1,9 @@
 """Games: the protocol of a game, the built-in games, adapters for your own games, and a registry by name."""
 
 from windrow.games.azul_positions import AzulBoard, AzulPlayer
+from windrow.games.chess_pgn import PgnGame, read_pgn
+from windrow.games.chess_positions import ChessBoard
+from windrow.games.chess_san import parse_san, san
 from windrow.games.core_game import CoreGame, State
 from windrow.games.dice_positions import BackgammonBoard, PigBoard
 from windrow.games.native import NativeGame
@@ -25,12 +28,14 @@ __all__ = [
     "AzulBoard",
     "AzulPlayer",
     "BackgammonBoard",
+    "ChessBoard",
     "CoreGame",
     "Game",
     "Hashed",
     "ListedChance",
     "NativeGame",
     "Notated",
+    "PgnGame",
     "PigBoard",
     "PythonGame",
     "Readable",
@@ -41,4 +46,7 @@ __all__ = [
     "as_core_game",
     "game_names",
     "make_game",
+    "parse_san",
+    "read_pgn",
+    "san",
 ]

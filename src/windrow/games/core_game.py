@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from math import prod
 from operator import index
@@ -78,10 +78,13 @@ class CoreGame(ABC):
     chance: "none", "listed" (`chance_outcomes` lists all outcomes) or "sampled" (there are too many to list).
     points: points that a return of 1 stands for, in a game that counts points; otherwise None.
     has_notation: whether positions can be written and read as text, with `State.to_text` and `parse`.
+    names_depend_on_state: whether the names of moves depend on the position, as in chess, whose actions are numbered as
+        the player to move sees the board. `move_name`, `parse_move` and `line_names` are right for every game.
     """
 
     points: float | None = None
     has_notation: bool = False
+    names_depend_on_state: bool = False
     name: str
     options: Mapping[str, int | str]
     native: _core.NativeGame
@@ -321,6 +324,14 @@ class CoreGame(ABC):
     def _read_action(self, text: str) -> tuple[int, int]:
         """The action named at the front of `text` and the length of its name; (-1, 0) if there is none."""
 
+    def _move_name(self, state: State, action: int) -> str:
+        """The name of an action in `state`."""
+        return self._action_name(action)
+
+    def _read_move(self, state: State, text: str) -> tuple[int, int]:
+        """As `_read_action`, where names depend on the position."""
+        return self._read_action(text)
+
     @abstractmethod
     def _read_outcome(self, text: str) -> tuple[int, int]:
         """The chance outcome named at the front of `text` and the length of its name; (-1, 0) if there is none."""
@@ -337,18 +348,41 @@ class CoreGame(ABC):
 
     def move_name(self, state: State, move: int) -> str:
         """The name of a move in `state`: of an action, or of an outcome where chance is to move."""
-        return self.outcome_name(move) if self._is_chance(state) else self.action_name(move)
+        if self._is_chance(state):
+            return self.outcome_name(move)
+        return self._move_name(state, move) if 0 <= move < self.num_actions else self.action_name(move)
+
+    def line_names(self, state: State, moves: Iterable[int]) -> list[str]:
+        """The names of moves played one after another from `state`."""
+        if self.chance == "none" and not self.names_depend_on_state:
+            return [self.action_name(move) for move in moves]
+        names: list[str] = []
+        for move in moves:
+            names.append(self.move_name(state, move))
+            state = self.apply(state, move)
+        return names
 
     def parse_action(self, text: str) -> int:
         """The action with the name `text`."""
-        action = self._parse_word(text, is_chance=False)
+        action = self._parse_word(text, self._read_action)
         if action is None:
             raise IllegalMoveError(f"{text!r} is not the name of a move; {self._example_names()}.")
         return action
 
+    def parse_move(self, state: State, text: str) -> int:
+        """The move with the name `text` in `state`: an action, or an outcome where chance is to move.
+
+        The move need not be legal; `apply` checks that.
+        """
+        move = self._parse_word(text, self._reader(state))
+        if move is None:
+            what = "a chance outcome" if self._is_chance(state) else f"a move; {self._example_names()}"
+            raise IllegalMoveError(f"{text!r} is not the name of {what}.")
+        return move
+
     def parse_outcome(self, text: str) -> int:
         """The chance outcome with the name `text`."""
-        outcome = self._parse_word(text, is_chance=True)
+        outcome = self._parse_word(text, self._read_outcome)
         if outcome is None:
             raise IllegalMoveError(f"{text!r} is not the name of a chance outcome in {self!r}.")
         return outcome
@@ -369,7 +403,7 @@ class CoreGame(ABC):
         state = self.initial_state()
         for number, move in enumerate(moves, start=1):
             named = isinstance(move, str)
-            found = self._parse_word(move, is_chance=self._is_chance(state)) if named else index(move)
+            found = self._parse_word(move, self._reader(state)) if named else index(move)
             state = self._play_named(state, found, f"move {number}, {repr(move) if named else f'action {move}'},")
         return state
 
@@ -390,8 +424,7 @@ class CoreGame(ABC):
         state, moves = self.initial_state() if start is None else start, list[int]()
         position = _skip_separators(text, 0)
         while position < len(text):
-            read = self._read_outcome if self._is_chance(state) else self._read_action
-            move, consumed = read(text[position:])
+            move, consumed = self._reader(state)(text[position:])
             word = text[position : position + consumed] if consumed else self._word_at(text, position)
             where = f"move {len(moves) + 1}, {word!r} at character {position + 1} of {text!r},"
             state = self._play_named(state, move if consumed else None, where)
@@ -404,17 +437,11 @@ class CoreGame(ABC):
 
         Args:
             moves: actions, and outcomes where chance is to move.
-            start: state before the first move, needed only to tell outcomes from actions; None for the beginning of the
-                game.
+            start: state before the first move; None for the beginning of the game. Needed only with chance, and where
+                names depend on the position.
         """
-        if self.chance == "none":
-            return self._separator.join(self.action_name(move) for move in moves)
-        state = self.initial_state() if start is None else start
-        names: list[str] = []
-        for move in moves:
-            names.append(self.move_name(state, move))
-            state = self.apply(state, move)
-        return " ".join(names)
+        names = self.line_names(self.initial_state() if start is None else start, moves)
+        return (self._separator if self.chance == "none" else " ").join(names)
 
     @property
     def _separator(self) -> str:
@@ -476,12 +503,19 @@ class CoreGame(ABC):
             if self.chance == "listed":
                 names = "Possible outcomes: " + " ".join(self.outcome_name(o) for o, _ in self.chance_outcomes(state))
             return IllegalMoveError(f"{label} {reason}.\n{names}\n{state}")
-        names = " ".join(self._action_name(action) for action in self.legal_actions(state))
+        names = " ".join(self._move_name(state, action) for action in self.legal_actions(state))
         return IllegalMoveError(f"{label} {reason}.\nLegal moves: {names or 'none'}\n{state}")
 
-    def _parse_word(self, text: str, *, is_chance: bool) -> int | None:
+    def _reader(self, state: State) -> Callable[[str], tuple[int, int]]:
+        """The function that reads names of moves in `state`."""
+        if self._is_chance(state):
+            return self._read_outcome
+        return partial(self._read_move, state) if self.names_depend_on_state else self._read_action
+
+    @staticmethod
+    def _parse_word(text: str, read: Callable[[str], tuple[int, int]]) -> int | None:
         word = text.strip()
-        move, consumed = (self._read_outcome if is_chance else self._read_action)(word)
+        move, consumed = read(word)
         return move if 0 < consumed == len(word) else None
 
     def _word_at(self, text: str, position: int) -> str:

@@ -56,6 +56,7 @@ class NativeGame(ByteGame):
         self.options: Mapping[str, int | str] = MappingProxyType(native.options)
         self._adopt(native)
         self.points = _POINTS.get((name, str(native.options.get("scoring"))))
+        self.names_depend_on_state = native.names_depend_on_state
         self._notation = NOTATIONS[name]
         self._all_names = [native.action_name(action) for action in range(self.num_actions)]
         self._key = (name, tuple(self.options.items()))
@@ -116,6 +117,23 @@ class NativeGame(ByteGame):
 
     def _read_action(self, text: str) -> tuple[int, int]:
         return self.native.parse_action(text)
+
+    def _move_name(self, state: State, action: int) -> str:
+        return self.native.move_name(state.data, action) if self.names_depend_on_state else self._all_names[action]
+
+    def _read_move(self, state: State, text: str) -> tuple[int, int]:
+        return self.native.parse_move(state.data, text)
+
+    def count_sequences(self, state: State, depth: int) -> int:
+        """How many sequences of `depth` moves there are, in a game without chance: what chess players call perft.
+
+        Sequences that end sooner do not count. In chess, draws end nothing here.
+        """
+        self._check_own(state)
+        try:
+            return self.native.count_sequences(state.data, depth)
+        except ValueError as error:
+            raise GameError(f"{self!r}: {error}.") from None
 
     def _read_outcome(self, text: str) -> tuple[int, int]:
         return self.native.parse_outcome(text)

@@ -2,6 +2,7 @@
 
     tictactoe, connect4, gomoku, hex
                                   rows from the top, then the side to move: "7/7/7/7/3o3/3x3 x"
+    chess                         a FEN, and the moves since the last one that cannot be undone
     othello                       64 characters from a1 to h8, then the side to move
     go                            rows before the first move, who made it, and the moves: "5/5/5/5/5 x c3 b2"
     backgammon                    the position ID of GNU Backgammon, the player on turn, the dice: "4HPwATDgc/ABMA x 31"
@@ -19,6 +20,7 @@ from typing import Any
 
 from windrow.games.azul_positions import azul_board, azul_text, parse_azul
 from windrow.games.board_positions import board_cells, board_text, parse_board
+from windrow.games.chess_positions import chess_board, chess_text, parse_chess
 from windrow.games.core_game import CoreGame, State
 from windrow.games.dice_positions import (
     backgammon_board,
@@ -47,6 +49,7 @@ _ROWS = Notation(parse_board, board_text, board_cells)
 NOTATIONS: Mapping[str, Notation] = {
     "azul": Notation(parse_azul, azul_text, azul_board),
     "backgammon": Notation(parse_backgammon, backgammon_text, backgammon_board),
+    "chess": Notation(parse_chess, chess_text, chess_board),
     "connect4": _ROWS,
     "gomoku": _ROWS,
     "go": Notation(parse_go_or_sgf, go_text, board_cells),

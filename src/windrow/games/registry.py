@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GAMES: dict[str, str] = {
     "azul": "windrow.games.native:NativeGame",
     "backgammon": "windrow.games.native:NativeGame",
+    "chess": "windrow.games.native:NativeGame",
     "connect4": "windrow.games.native:NativeGame",
     "go": "windrow.games.native:NativeGame",
     "gomoku": "windrow.games.native:NativeGame",

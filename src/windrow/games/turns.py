@@ -32,7 +32,7 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
         return [names[words[0].lower()]]
     found = [_WORD.fullmatch(word.lower()) for word in words]
     if not is_backgammon or not words or None in found:
-        action = game.parse_action(text)
+        action = game.parse_move(state, text)
         if action not in (legal := game.legal_actions(state)):
             raise _illegal(game, state, text, legal)
         return [action]
@@ -54,7 +54,7 @@ def parse_turn(game: CoreGame, state: State, text: str) -> list[int]:
 
 
 def _illegal(game: CoreGame, state: State, text: str, legal: Iterable[int]) -> IllegalMoveError:
-    names = " ".join(map(game.action_name, legal))
+    names = " ".join(game.move_name(state, action) for action in legal)
     return IllegalMoveError(f"{text!r:.100} is not legal here.\nLegal moves: {names}\n{state}")
 
 

@@ -60,13 +60,13 @@ def describe_tree(
             "value": value,
             "win_rate": (value + 1) / 2,
             "values": by_player,
-            "best_move": game.action_name(best),
-            "principal_variation": [game.action_name(action) for action in roots.lines[0][:max_line]],
+            "best_move": game.move_name(job.state, best),
+            "principal_variation": game.line_names(job.state, roots.lines[0][:max_line]),
             **({} if proven is None else {"proven": proven.describe()}),
         },
         "move_infos": [
             {
-                "move": game.action_name(action),
+                "move": game.move_name(job.state, action),
                 "action": action,
                 "order": place,
                 "visits": int(visits[action]),
@@ -75,7 +75,7 @@ def describe_tree(
                 "win_rate": (float(qs[action]) + 1) / 2,
                 "prior": float(priors[action]),
                 **({} if proven is None else {"proven": proven.describe(action)}),
-                "line": [game.action_name(step) for step in line_of(action)],
+                "line": game.line_names(job.state, line_of(action)),
             }
             for place, action in enumerate(order[:max_moves])
         ],

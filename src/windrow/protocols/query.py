@@ -234,8 +234,7 @@ def _read_states(fields: dict[str, Any], game: CoreGame) -> list[State] | State:
 def _after(game: CoreGame, state: State, move: str | int) -> State:
     """The position after a move, or after what chance did, by name or by number."""
     if isinstance(move, str):
-        is_chance = game.to_play(state) == CHANCE
-        move = game.parse_outcome(move) if is_chance else game.parse_action(move)
+        move = game.parse_move(state, move)
     return game.apply(state, move)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import inf
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import ConfigError
+from windrow.games.core_game import CoreGame
 from windrow.numerics import Purpose, Stream
 from windrow.search.proofs import Proven
 from windrow.search.stats import SearchStats
@@ -116,30 +117,35 @@ class SearchResult:
     def table(self, *, max_rows: int = 10) -> str:
         """The best action and the most visited others as a text table: visits, share, Q, prior and line of play."""
         legal: list[int] = list(self.game.legal_actions(self.state))
-        name = _namer(self.game)
+        names = dict(zip(legal, self._names(legal, is_line=False), strict=True))
         best, visits, prior = self.best_action, self.visits.tolist(), self.prior.tolist()
         order = sorted(legal, key=lambda action: (action != best, -visits[action], -prior[action]))
         total = max(int(self.visits.sum()), 1)
         proofs = ["" if self.proven is None else self.proven.describe(action) for action in order[:max_rows]]
         lines = ["move   visits   share       Q   prior" + ("   proven" if any(proofs) else "")]
         lines += [
-            f"{name(action):>4} {int(self.visits[action]):>8} {self.visits[action] / total:>7.1%} "
+            f"{names[action]:>4} {int(self.visits[action]):>8} {self.visits[action] / total:>7.1%} "
             f"{self.q[action]:>+7.3f} {self.prior[action]:>7.3f}" + (f"   {proof}" if proof else "")
             for action, proof in zip(order, proofs, strict=False)
         ]
         if len(order) > max_rows:
             lines.append(f"{len(order) - max_rows} more not shown")
-        line = " ".join(name(action) for action in self.principal_variation)
+        line = " ".join(self._names(self.principal_variation))
         proof = "" if self.proven is None else self.proven.describe()
         value = f"{self.value:+.3f}" + (f" (proven: {proof})" if proof else "")
         lines.append(f"value {value} for the player to move; best line {line or '-'}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        name = _namer(self.game)
-        return (
-            f"<SearchResult: best {name(self.best_action)}, value {self.value:+.3f}, {int(self.visits.sum())} visits>"
-        )
+        (name,) = self._names([self.best_action])
+        return f"<SearchResult: best {name}, value {self.value:+.3f}, {int(self.visits.sum())} visits>"
+
+    def _names(self, actions: Sequence[int], *, is_line: bool = True) -> list[str]:
+        """The names of moves played one after another, or each at once, in the game's own words if it has them."""
+        if isinstance(self.game, CoreGame):
+            lines = [actions] if is_line else [[action] for action in actions]
+            return [name for line in lines for name in self.game.line_names(self.state, line)]
+        return [*map(getattr(self.game, "action_name", str), actions)]
 
     def _repr_html_(self) -> str:
         """The table as HTML, for notebooks."""
@@ -154,8 +160,3 @@ def weights_to_play(visits: npt.NDArray[np.int32], prior: FloatArray, proven: Pr
         if weights[proven.playable].any():
             return weights * proven.playable
     return proven.playable.astype(np.float32)
-
-
-def _namer(game: Any) -> Callable[[int], str]:
-    """A function that names actions, with the game's own names if it has them."""
-    return getattr(game, "action_name", str)

@@ -14,7 +14,6 @@ import numpy as np
 
 from windrow.errors import SearchError
 from windrow.games.core_game import CoreGame, State
-from windrow.games.protocol import CHANCE
 from windrow.search.lines import most_visited_line
 from windrow.search.search import Search
 
@@ -29,13 +28,7 @@ def readable_line(search: Search, action: int) -> list[int]:
 
 def name_line(game: CoreGame, state: State, line: Sequence[int]) -> list[str]:
     """Names of moves played one after another from `state`."""
-    if game.chance == "none":
-        return [game.action_name(move) for move in line]
-    names: list[str] = []
-    for move in line:
-        names.append(game.move_name(state, move))
-        state = game.apply(state, move)
-    return names
+    return game.line_names(state, line)
 
 
 def describe_node(
@@ -66,7 +59,6 @@ def describe_node(
         raise SearchError(f"the tree has no node at {where}: no simulation has reached it")
     for move in path:
         state = game.apply(state, move)
-    is_chance = game.to_play(state) == CHANCE
     order = _most_visited(node)
     return {
         "path": list(path),
@@ -79,7 +71,7 @@ def describe_node(
         "value": _rounded(node.value),
         "q": _rounded(node.value_sum / node.visits) if node.visits else None,
         "num_moves": len(order),
-        "moves": [_describe_edge(game, node, edge, is_chance) for edge in order[first : first + count]],
+        "moves": [_describe_edge(game, state, node, edge) for edge in order[first : first + count]],
     }
 
 
@@ -96,11 +88,10 @@ def describe_tree(search: Search, state: State, path: Sequence[int], *, count: i
         node = search.node(steps, tree=tree)
         if node is None or node.kind not in ("expanded", "chance"):
             return
-        is_chance = search.game.to_play(at) == CHANCE
         for edge in _most_visited(node):
             if node.edge_visits[edge] == 0:
                 break
-            shown = _describe_edge(search.game, node, edge, is_chance)
+            shown = _describe_edge(search.game, at, node, edge)
             serial += 1  # ties in the order they were met; dictionaries cannot be compared
             heapq.heappush(frontier, (-shown["visits"], serial, [*steps, shown["action"]], shown))
             shown["parent"] = parent
@@ -128,11 +119,11 @@ def _most_visited(node: Any) -> list[int]:
     return np.lexsort((-node.priors, -node.edge_visits)).tolist()
 
 
-def _describe_edge(game: CoreGame, node: Any, edge: int, is_chance: bool) -> dict[str, Any]:
+def _describe_edge(game: CoreGame, state: State, node: Any, edge: int) -> dict[str, Any]:
     action, visits = int(node.actions[edge]), int(node.edge_visits[edge])
     return {
         "action": action,
-        "name": game.outcome_name(action) if is_chance else game.action_name(action),
+        "name": game.move_name(state, action),
         "visits": visits,
         "q": _rounded(float(node.edge_value_sums[edge]) / visits) if visits else None,
         "prior": _rounded(float(node.priors[edge])),

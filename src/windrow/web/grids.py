@@ -201,7 +201,7 @@ def _find_places(game: CoreGame, state: State, grid: Grid) -> dict[str, list[int
     """By action, the column and the row of its cell; empty if moves have no places."""
     legal = game.legal_actions(state)
     num_rows, num_columns = _size(grid)
-    named = {str(action): at for action in legal if (at := _named(game.action_name(action), grid)) is not None}
+    named = {str(action): at for action in legal if (at := _named(game.move_name(state, action), grid)) is not None}
     if named:
         return named
     num_cells = num_rows * num_columns

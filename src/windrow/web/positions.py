@@ -82,7 +82,7 @@ class Line:
             "rendering": text,
             "status": text.splitlines()[-1] if text else "",
             "turn": "over" if turn == TERMINAL else "chance" if turn == CHANCE else turn,
-            "legal": [[action, game.action_name(action)] for action in game.legal_actions(state)],
+            "legal": [[action, game.move_name(state, action)] for action in game.legal_actions(state)],
             "outcomes": outcomes,
             "returns": game.returns(state) if turn == TERMINAL else None,
             "picture": draw(game, state, before),

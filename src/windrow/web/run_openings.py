@@ -75,7 +75,7 @@ def _describe_moves(game: CoreGame, counts: dict[int, Moves], state: State, ply:
     shown = [(action, count) for action, count in ranked if ply == 0 or count.games >= _MIN_GAMES][: _WIDTHS[ply]]
     rows: list[dict[str, Any]] = []
     for action, count in shown:
-        row: dict[str, Any] = {"name": f"{ply + 1}. {game.action_name(action)}", "games": count.games}
+        row: dict[str, Any] = {"name": f"{ply + 1}. {game.move_name(state, action)}", "games": count.games}
         row |= {"share": count.games / total, "score": count.score / count.games}
         if ply + 1 < len(_WIDTHS):
             row |= _describe_moves(game, counts, game.apply(state, action), ply + 1)
