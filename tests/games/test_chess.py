@@ -142,8 +142,8 @@ def play_in_lock_step(num_games: int, seed: int) -> Counter[str]:
             legal = ours.legal_actions(state)
             assert ours.to_play(state) == 1 - other.current_player(), str(other)
             assert len(legal) == len(other.legal_actions()), str(other)
-            assert str(other).split()[:2] == state.board.fen.split()[:2]
-            if draw.random() < 0.05:
+            if draw.random() < 0.1:
+                assert str(other).split()[:2] == state.board.fen.split()[:2]
                 names = [ours.move_name(state, action) for action in legal]
                 assert sorted(map(other.parse_move_to_action, names)) == other.legal_actions(), str(other)
             action = draw.choice(legal)

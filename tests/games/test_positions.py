@@ -31,6 +31,8 @@ GAMES = [
     ("hex", {}),
     ("hex", {"size": 4, "swap": "on"}),
     ("hex", {"size": 13, "swap": "on"}),
+    ("chess", {}),
+    ("chess", {"variant": "chess960", "position": 200}),
     ("backgammon", {}),
     ("pig", {}),
     ("pig", {"target": 7}),

@@ -1,7 +1,8 @@
 """Games of chess in PGN, the format in which chess programs exchange them.
 
 >>> from windrow.games.chess_pgn import PgnGame, read_pgn
->>> game = PgnGame.of(make_game("chess").initial_state(), moves, White="windrow", Black="rollout:400")
+>>> chess = make_game("chess")
+>>> game = PgnGame.of(chess.initial_state(), chess.moves_from_text("e2e4 e7e5"), White="windrow", Black="random")
 >>> read_pgn(str(game)) == [game]
 True
 
@@ -33,8 +34,7 @@ _TOKEN = re.compile(
     | (?P<open>\() | (?P<close>\))
     | (?P<mark>\$\d+ | [!?]+)
     | (?P<result>1-0 | 0-1 | 1/2-1/2 | \*)(?=[\s({;\[]|$)
-    | (?P<number>\d+\.* | \.+)(?![\w-])
-    | (?P<number_before>\d+\.+)
+    | (?P<number>\d+\.+ | \d+(?![\w/-]) | \.+)
     | (?P<move>[\w=+\#/:-]+[+\#!?]*)
     """,
     re.VERBOSE,
@@ -46,7 +46,7 @@ _WIDTH = 79
 class PgnGame:
     """One game of a PGN file.
 
-    tags: the tags, without `FEN`, `SetUp`, `Variant` and `Result`, which follow from the rest.
+    tags: the tags that are known, without `FEN`, `SetUp`, `Variant` and `Result`, which follow from the rest.
     start: the position before the first move.
     moves: the actions of the game.
     result: "1-0", "0-1", "1/2-1/2" or "*".
@@ -161,7 +161,8 @@ def _make(tags: dict[str, str], names: list[str], result: str, *, number: int) -
         raise GameError(f"game {number} of the PGN, half-move {len(moves) + 1}: {error}") from None  # pyright: ignore[reportPossiblyUnboundVariable]
     except GameError as error:
         raise GameError(f"game {number} of the PGN: {error}") from None
-    return PgnGame(MappingProxyType(tags), start, tuple(moves), result)
+    known = {name: value for name, value in tags.items() if _ROSTER.get(name) != value}
+    return PgnGame(MappingProxyType(known), start, tuple(moves), result)
 
 
 def _game_of(variant: str, number: int) -> CoreGame:
