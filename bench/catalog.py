@@ -53,6 +53,7 @@ class Suite:
 BENCHMARKS: Mapping[str, Benchmark] = {
     "import_time": Benchmark(what="import windrow", about_s=10),
     "tree_speed": Benchmark(what="trees without a network", about_s=25),
+    "chess_perft": Benchmark(what="legal moves of chess", about_s=15),
     "threads": Benchmark(what="two threads against one", about_s=30, needs=("two cores",)),
     "network_share": Benchmark(what="a search's share of its network's speed", about_s=65, needs=("torch",)),
     "backends": Benchmark(what="runtimes of the network, and what auto takes", about_s=165, needs=("torch",)),

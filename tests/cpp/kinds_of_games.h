@@ -71,6 +71,7 @@ struct KindsOfGames {
     games.add("tictactoe", {});
     games.add("connect4", {});
     games.add("othello", {});
+    games.add("chess", {});
     games.add("gomoku", {{"size", int64_t{5}}});
     games.add("go", {{"size", int64_t{5}}});
     games.add("hex", {{"size", int64_t{4}}, {"swap", std::string("on")}});

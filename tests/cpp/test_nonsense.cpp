@@ -118,6 +118,8 @@ int main() {
       {"hex", {{"size", int64_t{3}}, {"swap", std::string("on")}}},
       {"hex", {{"size", int64_t{11}}}},
       {"hex", {{"size", int64_t{19}}, {"swap", std::string("on")}}},
+      {"chess", {}},
+      {"chess", {{"variant", std::string("chess960")}}},
       {"pig", {}},
       {"backgammon", {}},
       {"azul", {}},
