@@ -193,7 +193,8 @@ class _Table:
 
     def run(self) -> None:
         """Play until the game is over or the person quits."""
-        example = self.game.action_name(0)
+        names = self._names()
+        example = names[0] if names else self.game.action_name(0)
         self._say(f"You are {self._seat()}, against {self.opponent.name}. {_HELP.format(example=example)}", style="dim")
         self._show()
         while (turn := self.game.to_play(self.state)) != TERMINAL:
@@ -238,7 +239,8 @@ class _Table:
     def _seat(self) -> str:
         """The person's side, as the board shows it."""
         has_marks = isinstance(self.game, NativeGame) and self.game.name != "azul"
-        mark = "xo"[self.own_side] if has_marks else f"player {self.own_side}"
+        marks = ("White", "Black") if self.game.name == "chess" else "xo"
+        mark = marks[self.own_side] if has_marks else f"player {self.own_side}"
         return f"{mark} (the {'second' if self.own_side else 'first'} player)"
 
     def _legal_names(self) -> str:

@@ -21,7 +21,7 @@ from windrow.games.core_game import CoreGame, State
 # The layout of a state in cpp/games/chess.h.
 _LAYOUT = struct.Struct("<4Q4BH2B99H2B")
 _KINDS = ".pnbrqk"
-_ENDINGS = (
+_ENDINGS: tuple[str | None, ...] = (
     None,
     "checkmate",
     "stalemate",
@@ -87,7 +87,8 @@ def square_index(name: str) -> int:
 def chess_board(state: State) -> ChessBoard:
     """What is on the board."""
     own, *kinds, rights, their_rights, en_passant, clock, plies, side, _ = _LAYOUT.unpack(state.data)[:11]
-    repetitions, ending = state.data[-2:]
+    data: bytes = state.data
+    repetitions, ending = data[-2:]
     cells = _cells(own, kinds, side)
     both = (rights, their_rights) if side == 0 else (their_rights, rights)
     is_960 = state.game.options["variant"] == "chess960"
