@@ -23,6 +23,7 @@ import argparse
 import json
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,16 +32,18 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from gnubg_client import INSTALL, ask_gnubg, find_gnubg
 from price_statistics import FloatArray, paired_difference
 from report import print_table
 
-from windrow import make_game
+from windrow import ProgramError, make_game
 from windrow.evaluators import load
 from windrow.games.core_game import State
 from windrow.games.protocol import TERMINAL
 from windrow.games.turns import parse_turn
+from windrow.games.turns import turn_ends as ends_of_turn
 from windrow.play.players import Player, make_player
+from windrow.play.programs.command import find_program
+from windrow.play.programs.gnubg import GnubgProcess, position_id
 from windrow.play.specs import parse_spec
 
 GAME = make_game("backgammon")
@@ -50,6 +53,9 @@ PER_GAME = 8
 """Positions drawn from each game, on average."""
 GAMES_SETTINGS = "sims=16,backend=torch"
 """Settings of the player of the games; with the backend "auto", a run could take another one than the run before."""
+NUM_PROCESSES = 8
+"""Processes of GNU Backgammon; each sleeps most of the time."""
+LIMIT_S = 3600.0
 ROWS = 4096
 """Rows in a call of the network without a search."""
 
@@ -99,18 +105,7 @@ class Judgement:
 
 def turn_ends(start: State) -> tuple[State, ...]:
     """All different positions at the end of the turn that begins, or goes on, in `start`."""
-    player = GAME.to_play(start)
-    seen, waiting, ends = {start}, [start], dict[State, None]()
-    while waiting:
-        state = waiting.pop()
-        for action in GAME.legal_actions(state):
-            after = GAME.apply(state, action)
-            if GAME.to_play(after) != player:
-                ends[after] = None
-            elif after not in seen:
-                seen.add(after)
-                waiting.append(after)
-    return tuple(ends)
+    return tuple(ends_of_turn(GAME, start))
 
 
 def play_turns(player: Player, starts: Sequence[State]) -> list[State]:
@@ -139,8 +134,8 @@ def draw_starts(player: Player, num_positions: int, seed: int) -> list[tuple[Sta
 
 def judge(starts: Sequence[tuple[State, tuple[State, ...]]]) -> list[Decision]:
     """Ask GNU Backgammon for the equities of all ends and for the best moves."""
-    ids = {end: _position_id(end) for _, ends in starts for end in ends if GAME.to_play(end) != TERMINAL}
-    rolls = [(_position_id(start), (start.board.dice[0], start.board.dice[1])) for start, _ in starts]
+    ids = {end: position_id(end) for _, ends in starts for end in ends if GAME.to_play(end) != TERMINAL}
+    rolls = [(position_id(start), (start.board.dice[0], start.board.dice[1])) for start, _ in starts]
     equities, moves = ask_gnubg(list(ids.values()), rolls)
     # The opponent is about to roll; the winner of a finished game is who played the turn.
     values = {end: -equity for end, equity in zip(ids, equities, strict=True)}
@@ -155,8 +150,28 @@ def judge(starts: Sequence[tuple[State, tuple[State, ...]]]) -> list[Decision]:
     return found
 
 
-def _position_id(state: State) -> str:
-    return state.to_text().split()[0]
+def ask_gnubg(positions: Sequence[str], rolls: Sequence[tuple[str, tuple[int, int]]]) -> tuple[list[float], list[str]]:
+    """Ask several processes for equities and best turns at 0-ply; blocks.
+
+    Args:
+        positions: position IDs, each as seen by the player who is about to roll.
+        rolls: turns whose best steps are wanted.
+    """
+    deadline = perf_counter() + LIMIT_S
+
+    def ask(share: slice) -> tuple[list[float], list[str]]:
+        with closing(GnubgProcess(deadline=deadline)) as process:
+            return (
+                process.equities(positions[share], plies=0, deadline=deadline),
+                process.best_turns(rolls[share], plies=0, deadline=deadline),
+            )
+
+    shares = [slice(first, None, NUM_PROCESSES) for first in range(NUM_PROCESSES)]
+    equities, turns = [0.0] * len(positions), [""] * len(rolls)
+    with ThreadPoolExecutor(NUM_PROCESSES) as pool:
+        for share, answer in zip(shares, pool.map(ask, shares), strict=True):
+            equities[share], turns[share] = answer
+    return equities, turns
 
 
 def greedy_ends(evaluator: Any, decisions: Sequence[Decision]) -> list[State]:
@@ -259,8 +274,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, metavar="N", help="threads of networks and trees (default: all cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything, also each loss, to FILE")
     arguments = parser.parse_args()
-    if find_gnubg() is None:
-        raise SystemExit(INSTALL)
+    try:
+        find_program("gnubg")
+    except ProgramError as error:
+        raise SystemExit(str(error)) from None
     network = parse_spec(arguments.players[0].removeprefix("greedy:")).name
     if arguments.games is None and not Path(network).exists():
         parser.error(f"{arguments.players[0]!r} is not a network: say with --games who plays the games")

@@ -49,6 +49,10 @@ class CheckpointError(WindrowError, RuntimeError):
     """A checkpoint or a game log cannot be written or read; the message names the file and says what to do."""
 
 
+class ProgramError(WindrowError, RuntimeError):
+    """An outside program could not be started, or broke its protocol; the message names it and quotes its stderr."""
+
+
 class MissingExtraError(WindrowError, ImportError):
     """A feature needs an optional package; the message names the extra and the `pip` command that installs it."""
 

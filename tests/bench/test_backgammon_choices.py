@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backgammon_choices import GAME, Decision, compare, draw_starts, greedy_ends, judge, turn_ends
-from gnubg_client import INSTALL, ask_gnubg, find_gnubg
+from backgammon_choices import GAME, Decision, ask_gnubg, compare, draw_starts, greedy_ends, judge, turn_ends
 
 from windrow.games.core_game import State
 from windrow.play.players import RandomPlayer
+from windrow.play.programs.command import is_installed
 
 # x has two checkers left, on 2 and 1; o has two on its ace point, so that its next roll wins.
 BEAR_OFF = GAME.parse("AwAAKAAAAAAAAA x 21")
 
-needs_gnubg = pytest.mark.skipif(find_gnubg() is None, reason=INSTALL)
+needs_gnubg = pytest.mark.skipif(not is_installed("gnubg"), reason="needs Debian's package gnubg")
 
 
 def decision(start: State, **equities: float) -> Decision:

@@ -27,6 +27,7 @@ from windrow.games.core_game import CoreGame, State
 from windrow.games.native import NativeGame
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.games.turns import parse_turn, render_for
+from windrow.play.following import GameSoFar, choose_one
 from windrow.play.players import Player, SearchPlayer, make_player
 from windrow.play.pretrained import default_for
 from windrow.play.specs import parse_game
@@ -267,15 +268,20 @@ class _Table:
                     actions.append(self.opponent.pick(result, len(self.actions) + len(actions)))
                     thought = thought or f" (value {result.value:+.2f} for itself)"
                 else:
-                    actions.append(self.opponent.choose([state])[0])
+                    actions.append(choose_one(self.opponent, self._so_far(state, actions)))
                 state = self.game.apply(state, actions[-1])
         names = " ".join(self.game.line_names(self.state, actions))
         self._say(f"{self.opponent.name} plays {names}{thought}", style="cyan")
         self._make(*actions)
 
+    def _so_far(self, state: State, actions: list[int]) -> GameSoFar:
+        """The game up to `state`, which `actions` lead to from the position on the board."""
+        is_whole = self.start == self.game.initial_state()
+        return GameSoFar(0, state, (*self.actions, *actions) if is_whole else None)
+
     def _hint(self) -> None:
         with stderr().status("thinking"):
-            action = self.opponent.choose([self.state])[0]
+            action = choose_one(self.opponent, self._so_far(self.state, []))
         self._say(f"{self.opponent.name} would play {self.game.move_name(self.state, action)}", style="cyan")
 
     def _undo(self) -> None:

@@ -93,3 +93,21 @@ def render_for(state: State, player: int) -> str:
     data[30] = player
     board, _, _ = str(State(game, bytes(data))).rpartition("\n")
     return f"{board}\n{str(state).splitlines()[-1]}"
+
+
+def turn_ends(game: CoreGame, start: State) -> dict[State, list[int]]:
+    """All different positions that the turn which begins, or goes on, in `start` can lead to, each with its actions."""
+    player = game.to_play(start)
+    seen: set[State] = {start}
+    waiting: list[tuple[State, list[int]]] = [(start, [])]
+    ends: dict[State, list[int]] = {}
+    while waiting:
+        state, actions = waiting.pop()
+        for action in game.legal_actions(state):
+            after = game.apply(state, action)
+            if game.to_play(after) != player:
+                ends.setdefault(after, [*actions, action])
+            elif after not in seen:
+                seen.add(after)
+                waiting.append((after, [*actions, action]))
+    return ends

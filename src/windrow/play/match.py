@@ -16,6 +16,7 @@ from windrow.games.python_game import as_core_game
 from windrow.play.elo import PairCounts, SequentialTest, Verdict, estimate
 from windrow.play.players import Player, open_players
 from windrow.play.seating import Gain, SeatedGame, Table, gain_of, lettered
+from windrow.spelling import counted
 
 StoppedBy: TypeAlias = Literal["games", "running"] | Verdict
 """Why a match ended: all games were played ("games"), or the verdict of the sequential test. "running": it has not
@@ -49,6 +50,8 @@ class MatchGame:
     score: A's points: 0, 0.5 or 1.
     gain: A's return, from -1 to 1.
     lead: A's score minus B's in a game with scores (azul); otherwise None.
+    forfeit: why a player gave the game away before its end (an outside program resigned, failed, or made an illegal
+        move); empty for a game that was played to its end.
     """
 
     moves: str
@@ -56,6 +59,7 @@ class MatchGame:
     score: float
     gain: float
     lead: float | None = None
+    forfeit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,9 @@ class MatchResult:
         ]
         if (gain := self.gain) is not None:
             lines.append(f"A gains {gain}")
+        reasons = [game.forfeit for game in self.games if game.forfeit]
+        if reasons:
+            lines.append(f"{counted(len(reasons), 'game')} ended early; the first one because {reasons[0]}")
         if self.test or self.stopped_by == "running":
             lines.append(_VERDICTS[self.stopped_by] + (f" ({self.test})" if self.test else ""))
         return "\n".join(lines)
@@ -358,16 +365,17 @@ class _Match:
     def _finish(self, seated: SeatedGame) -> MatchGame:
         # A win counts one point, whatever its return.
         seat_of_a = seated.players.index(0)
-        returns = self._game.returns(seated.state)
+        returns = self._table.returns(seated)
         lead = returns[seat_of_a] - returns[1 - seat_of_a]
         score = 1.0 if lead > 0 else 0.0 if lead < 0 else 0.5
-        scores = self._game.scores(seated.state)
+        scores = self._table.scores(seated)
         return MatchGame(
             moves=self._game.moves_to_text(seated.moves),
             first="B" if seat_of_a else "A",
             score=score,
             gain=returns[seat_of_a],
             lead=None if scores is None else scores[seat_of_a] - scores[1 - seat_of_a],
+            forfeit=seated.forfeit,
         )
 
     def _count(self) -> None:

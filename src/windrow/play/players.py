@@ -23,6 +23,7 @@ from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
 from windrow.play.pretrained import LEVELS, PRETRAINED, require_pretrained
+from windrow.play.programs import PROTOCOLS, ProgramPlayer, is_program
 from windrow.play.solver import SolverPlayer
 from windrow.play.solver_book import num_stones
 from windrow.play.specs import Spec, parse_networks, parse_spec
@@ -181,6 +182,8 @@ def make_player(
     - `pretrained`: the trained network that comes with windrow, for some games; `pretrained:level=1` to `level=5` are
       easier and harder opponents.
     - A checkpoint: the folder of a run, the folder of one of its checkpoints, or a model.safetensors file.
+    - An outside program: `gnubg:0`, `gtp:gnugo --level 1`, `uci:stockfish,movetime=100`, `gomocup:/path/pbrain-name`
+      (`windrow.play.programs`). The program is started, so the spec must come from somebody whom you trust.
 
     Settings follow after a colon: `rollout:400,rollouts=4,c_puct=2`, `runs/c4:sims=100,backend=torch,temperature=1`, or
     `runs/c4:policy` (the network's most probable move, without a search). A setting is a setting of `SearchConfig` or
@@ -204,8 +207,11 @@ def make_player(
     Raises:
         ConfigError: there is no such player or setting.
         CheckpointError: the checkpoint is damaged or belongs to another game.
+        ProgramError: an outside program is not installed, or does not start.
     """
     game = as_core_game(game)
+    if is_program(spec):
+        return ProgramPlayer(game, spec, seed=seed)
     parsed = parse_spec(spec)
     if parsed.name in ("random", "solver"):
         _refuse(parsed, parsed.settings, parsed.words, known=())
@@ -216,7 +222,7 @@ def make_player(
         parsed = _at_level(replace(parsed, name=str(require_pretrained(as_core_game(game)).path)))
     if os.path.exists(parsed.name):
         return _make_network_player(game, parsed, seed, network, num_threads)
-    known = explain_unknown(parsed.name, PLAYER_KINDS, what="players")
+    known = explain_unknown(parsed.name, (*PLAYER_KINDS, *(f"{name}:" for name in PROTOCOLS)), what="players")
     raise ConfigError(f"there is no player {spec!r}. {known} Or give the path of a checkpoint.")
 
 

@@ -14,6 +14,7 @@ from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import CHANCE, TERMINAL
 from windrow.numerics import Purpose, Stream
 from windrow.play.elo import TWO_SIDED_95
+from windrow.play.following import FollowingPlayer, Forfeit, GameSoFar, forfeited_returns
 from windrow.play.players import CountingPlayer, Player
 
 
@@ -33,6 +34,10 @@ class SeatedGame:
     """All moves from the beginning, including outcomes of chance."""
     num_plies: int
     """Number of those moves that players made."""
+    forfeit: str = ""
+    """The reason why a player gave the game away, if one did; the game is over then."""
+    loser: int | None = None
+    """Seat of the player who gave the game away."""
 
 
 class Table:
@@ -72,13 +77,19 @@ class Table:
             return
         chooser = self._players[player]
         states = [seated.state for seated in turns]
-        if isinstance(chooser, CountingPlayer):
-            actions = chooser.choose_at(states, [seated.num_plies for seated in turns])
+        answers: Sequence[int | Forfeit]
+        if isinstance(chooser, FollowingPlayer):
+            answers = chooser.choose_in([GameSoFar(one.number, one.state, tuple(one.moves)) for one in turns])
+        elif isinstance(chooser, CountingPlayer):
+            answers = chooser.choose_at(states, [seated.num_plies for seated in turns])
         else:
-            actions = chooser.choose(states)
-        if len(actions) != len(turns):
-            raise SearchError(f"{chooser.name} returned {len(actions)} moves for {len(turns)} positions")
-        for seated, action in zip(turns, actions, strict=True):
+            answers = chooser.choose(states)
+        if len(answers) != len(turns):
+            raise SearchError(f"{chooser.name} returned {len(answers)} moves for {len(turns)} positions")
+        for seated, action in zip(turns, answers, strict=True):
+            if isinstance(action, Forfeit):
+                seated.forfeit, seated.loser = action.reason, self._game.to_play(seated.state)
+                continue
             seated.state = self._game.apply(seated.state, action)
             seated.moves.append(action)
             seated.num_plies += 1
@@ -88,9 +99,21 @@ class Table:
 
     def is_over(self, seated: SeatedGame) -> bool:
         """Whether a game is over."""
-        return self._game.to_play(seated.state) == TERMINAL
+        return seated.loser is not None or self._game.to_play(seated.state) == TERMINAL
+
+    def returns(self, seated: SeatedGame) -> list[float]:
+        """One return per seat, for a game that is over."""
+        if seated.loser is not None:
+            return forfeited_returns(self._game, seated.loser)
+        return self._game.returns(seated.state)
+
+    def scores(self, seated: SeatedGame) -> list[float] | None:
+        """One score per seat, for a game that was played to its end and has scores besides its returns."""
+        return None if seated.loser is not None else self._game.scores(seated.state)
 
     def _is_turn(self, player: int, seated: SeatedGame) -> bool:
+        if seated.loser is not None:
+            return False
         seat = self._game.to_play(seated.state)
         return seat >= 0 and seated.players[seat] == player
 

@@ -32,6 +32,7 @@ class TournamentGame:
     players: letter of the player in each seat.
     returns: return of the player in each seat.
     scores: score of the player in each seat, in a game with scores (azul); otherwise None.
+    forfeit: why a player gave the game away before its end; empty for a game that was played to its end.
     """
 
     moves: str
@@ -39,6 +40,7 @@ class TournamentGame:
     players: tuple[str, ...]
     returns: tuple[float, ...]
     scores: tuple[float, ...] | None = None
+    forfeit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +221,7 @@ def _play(
             table.move(number, running)
         for seated in running:
             if table.is_over(seated):
-                waiting[seated.number] = _record(game, seated)
+                waiting[seated.number] = _record(game, table, seated)
         running = [seated for seated in running if seated.number not in waiting]
         before = len(played)
         # Openings are counted in order; otherwise short games would be counted first.
@@ -232,15 +234,16 @@ def _play(
     return result
 
 
-def _record(game: CoreGame, seated: SeatedGame) -> TournamentGame:
+def _record(game: CoreGame, table: Table, seated: SeatedGame) -> TournamentGame:
     letters = tuple(_LETTERS[player] for player in seated.players)
-    scores = game.scores(seated.state)
+    scores = table.scores(seated)
     return TournamentGame(
         moves=game.moves_to_text(seated.moves),
         opening=seated.opening,
         players=letters,
-        returns=tuple(game.returns(seated.state)),
+        returns=tuple(table.returns(seated)),
         scores=None if scores is None else tuple(scores),
+        forfeit=seated.forfeit,
     )
 
 

@@ -20,9 +20,9 @@ from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame
 from windrow.protocols.description import describe_tree
-from windrow.protocols.lines import Line, LineReader, LineWriter
 from windrow.protocols.query import Action, Id, Query, QueryError, read_query
 from windrow.protocols.scheduler import Ending, Job, Scheduler
+from windrow.text_lines import Line, LineReader, LineWriter
 
 _MAX_LINE = 16 << 20
 _MAX_LINES_AT_ONCE = 256

@@ -34,8 +34,8 @@ from windrow.protocols.gomocup_board import (
 )
 from windrow.protocols.gomocup_brain import RULES, Brain, EvaluatorMaker
 from windrow.protocols.gomocup_clock import Lateness, Limits, Turn
-from windrow.protocols.lines import Line, LineReader, LineWriter
 from windrow.search import SearchResult
+from windrow.text_lines import Line, LineReader, LineWriter
 
 _MAX_LINE = 4096
 _END_S = 0.5

@@ -26,6 +26,7 @@ from windrow.games.core_game import CoreGame
 from windrow.games.provenance import game_from_file
 from windrow.games.registry import GAMES, make_game
 from windrow.nets.config import NetworkConfig, ResNetConfig
+from windrow.play.programs.command import is_program
 from windrow.play.specs import parse_network, parse_spec
 from windrow.search.engines import find_engine
 from windrow.settings import Settings, read_file
@@ -78,6 +79,9 @@ class StrengthConfig(Settings):
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
             raise ConfigError(f"opponents must be a list of players such as 'random', not {given!r:.100}")
         for name in cast("Sequence[str]", names):
+            # A run's folder may come from a stranger, and a program's spec names a program to start.
+            if is_program(name):
+                raise ConfigError(f"opponents cannot be outside programs: remove {name!r:.100}, and use windrow match")
             if "engine" in parse_spec(name).settings:
                 # A run's folder may come from a stranger, and some engines connect elsewhere or import what they name.
                 raise ConfigError(f"opponents cannot choose an engine: remove engine= from {name!r:.100}")

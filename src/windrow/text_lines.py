@@ -1,4 +1,4 @@
-"""Lines in and lines out: input is read by a thread of its own, so that it is heard while a search runs."""
+"""Lines of text between programs: input is read by a thread of its own, so that it is heard while a search runs."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class LineReader:
         max_length: bytes of a line; what is beyond is dropped.
         on_line: called in the reading thread with every line, before it is queued; returns False to keep it out of the
             queue.
+        keeps_empty: empty lines are kept, for protocols in which they mean something; CR alone then ends no line.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class LineReader:
         *,
         max_length: int,
         on_line: Callable[[Line], bool] | None = None,
+        keeps_empty: bool = False,
     ) -> None:
         self._stream, self._max_length, self._on_line = stream, max_length, on_line
+        self._keeps_empty = keeps_empty
         self._lines: SimpleQueue[Line | None] = SimpleQueue()
         self.has_ended = False
         """Whether the last line was taken and no other will come."""
@@ -66,9 +69,13 @@ class LineReader:
         self.has_ended = line is None
         return line
 
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until the stream has ended, or for `timeout_s`."""
+        self._thread.join(timeout_s)
+
     def _read_all(self) -> None:
         try:
-            for raw, is_cut in split_lines(self._chunks(), self._max_length):
+            for raw, is_cut in split_lines(self._chunks(), self._max_length, keeps_empty=self._keeps_empty):
                 line = Line(raw.decode("utf-8", errors="replace"), perf_counter(), is_cut)
                 if self._on_line is None or self._on_line(line):
                     self._lines.put(line)
@@ -92,14 +99,16 @@ class LineReader:
             yield chunk
 
 
-def split_lines(chunks: Iterator[bytes], max_length: int) -> Iterator[tuple[bytes, bool]]:
-    """The lines that are not empty, and of each whether it was longer than `max_length` and is cut."""
+def split_lines(chunks: Iterator[bytes], max_length: int, *, keeps_empty: bool = False) -> Iterator[tuple[bytes, bool]]:
+    """The lines, without empty ones unless `keeps_empty`, and of each whether it was longer than allowed and is cut."""
     rest, is_cut = b"", False
     for chunk in chunks:
         # One kind of line end makes CR LF an empty line more, which is left out like any other.
-        *lines, rest = (rest + chunk.replace(b"\r", b"\n")).split(b"\n")
+        *lines, rest = (rest + (chunk if keeps_empty else chunk.replace(b"\r", b"\n"))).split(b"\n")
         for line in lines:
-            if line:
+            if keeps_empty:
+                line = line.removesuffix(b"\r")
+            if line or keeps_empty:
                 yield line[:max_length], is_cut or len(line) > max_length
             is_cut = False
         if len(rest) > max_length:
