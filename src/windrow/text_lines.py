@@ -55,6 +55,8 @@ class LineReader:
         self._lines: SimpleQueue[Line | None] = SimpleQueue()
         self.has_ended = False
         """Whether the last line was taken and no other will come."""
+        self.is_exhausted = False
+        """Whether the stream has ended; lines that are not taken yet may be left."""
         self._thread = threading.Thread(target=self._read_all, name="windrow-input", daemon=True)
         self._thread.start()
 
@@ -69,6 +71,11 @@ class LineReader:
         self.has_ended = line is None
         return line
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether a line waits to be taken."""
+        return not self._lines.empty()
+
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until the stream has ended, or for `timeout_s`."""
         self._thread.join(timeout_s)
@@ -80,6 +87,7 @@ class LineReader:
                 if self._on_line is None or self._on_line(line):
                     self._lines.put(line)
         finally:
+            self.is_exhausted = True
             self._lines.put(None)
 
     def _chunks(self) -> Iterator[bytes]:
@@ -118,10 +126,11 @@ def split_lines(chunks: Iterator[bytes], max_length: int, *, keeps_empty: bool =
 
 
 class LineWriter:
-    """Writes lines, each at once."""
+    """Writes lines, each at once, from any thread."""
 
     def __init__(self, stream: TextIO | Any) -> None:
         self._stream = stream
+        self._lock = threading.Lock()
         self._poll: select.poll | None = None
         try:
             poll = select.poll()
@@ -141,6 +150,11 @@ class LineWriter:
 
     def write(self, text: str) -> None:
         """Write one line; line breaks within it become spaces, so that it stays one, and it is ASCII on every pipe."""
-        line = " ".join(text.splitlines()).encode("ascii", errors="backslashreplace").decode("ascii")
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        self.write_block(" ".join(text.splitlines()))
+
+    def write_block(self, text: str) -> None:
+        """Write text with its line breaks, and one more; in ASCII."""
+        block = text.encode("ascii", errors="backslashreplace").decode("ascii")
+        with self._lock:
+            self._stream.write(block + "\n")
+            self._stream.flush()

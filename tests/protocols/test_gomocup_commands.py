@@ -17,10 +17,11 @@ from windrow.errors import GameError
 from windrow.evaluators import HashEvaluator, RolloutEvaluator
 from windrow.games.core_game import CoreGame
 from windrow.games.protocol import TERMINAL
+from windrow.protocols.clock import Lateness, Turn
 from windrow.protocols.gomocup import Gomocup
 from windrow.protocols.gomocup_board import OPPONENT, OWN, Stone, build_state, read_square, write_square
 from windrow.protocols.gomocup_brain import Brain
-from windrow.protocols.gomocup_clock import Lateness, Limits, Turn
+from windrow.protocols.gomocup_limits import Limits
 
 MOVE = r"\d+,\d+"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -30,11 +31,13 @@ from windrow.games.core_game import CoreGame
 from windrow.play.specs import parse_game
 
 group = typer.Typer(
-    help="Serve a Gomoku manager or another program on stdin and stdout.",
+    help="Serve another program on stdin and stdout: an engine for GTP, UCI, UGI or Gomocup, or analysis in JSON.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     epilog=examples(
         "windrow protocol gomocup # an engine for Piskvork and other Gomocup managers",
+        "windrow protocol gtp othello # an engine for boards that speak GTP",
+        "windrow protocol uci chess # an engine for chess programs",
         "windrow protocol analysis connect4 # answer queries, one JSON object per line",
         "windrow protocol analysis connect4 --json # describe the engine and exit",
     ),
@@ -83,20 +86,8 @@ def gomocup(
     from windrow.protocols.gomocup import Gomocup, about_brain
 
     name = checkpoint or evaluator
-    config = search_config(
-        settings,
-        SearchConfig(num_simulations=None, time_limit_s=1e6),
-        c_puct=c_puct,
-        leaves_per_tree=leaves,
-        seed=seed,
-    )
-
-    def make(game: CoreGame) -> object:
-        batch = leaves or 16
-        return make_evaluator(
-            game, name, seed=seed, backend=backend, batch=batch, network=network, num_threads=threads
-        ).evaluator
-
+    config = _timed_config(settings, sims=None, c_puct=c_puct, leaves=leaves, seed=seed)
+    make = _evaluator_maker(name, leaves, backend, network, threads, seed)
     about = {
         "auto": "the network that comes with windrow where it has one for the board, otherwise random games",
         "rollout": "random games, without a network",
@@ -171,3 +162,126 @@ def analysis(
         print_json(server.describe())
         return
     server.run(sys.stdin.buffer, sys.stdout)
+
+
+@group.command(
+    epilog=examples(
+        "windrow protocol gtp go:size=9 --checkpoint runs/go9 # for Sabaki, GoGui and other boards",
+        "windrow protocol gtp hex:size=11 --sims 800 # 800 simulations a move unless the program sets the time",
+        "windrow protocol gtp othello --resign 0.03 # resigns below a win rate of 3 %",
+    )
+)
+def gtp(
+    game: GameArgument,
+    evaluator: EvaluatorOption = "auto",
+    checkpoint: CheckpointOption = None,
+    network: NetworkOption = None,
+    threads: ThreadsOption = None,
+    sims: SimsOption = None,
+    resign: Annotated[
+        float, typer.Option("--resign", help="Win rate below which the engine resigns.", min=0.0, max=0.5)
+    ] = 0.0,
+    c_puct: CPuctOption = None,
+    leaves: LeavesOption = None,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Run as an engine that speaks the Go Text Protocol, for games of stones on a square grid.
+
+    The program sets board size, komi and time. Without time settings, a move takes 5 seconds, or --sims simulations.
+    """
+    from windrow.protocols.gtp import Gtp
+
+    config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
+    make = _evaluator_maker(checkpoint or evaluator, leaves, backend, network, threads, seed)
+    Gtp(parse_game(game), make, config, resign_below=resign).run(sys.stdin.buffer, sys.stdout)
+
+
+@group.command(
+    epilog=examples(
+        "windrow protocol uci chess --checkpoint runs/chess # for chess programs",
+        "windrow protocol uci connect4 # any game of two players without chance",
+    )
+)
+def uci(
+    game: GameArgument,
+    evaluator: EvaluatorOption = "auto",
+    checkpoint: CheckpointOption = None,
+    network: NetworkOption = None,
+    threads: ThreadsOption = None,
+    sims: SimsOption = None,
+    c_puct: CPuctOption = None,
+    leaves: LeavesOption = None,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Run as an engine that speaks UCI, for chess and any other game of two players without chance."""
+    _run_uci("uci", game, checkpoint or evaluator, network, threads, sims, c_puct, leaves, backend, settings, seed)
+
+
+@group.command(epilog=examples("windrow protocol ugi othello --checkpoint runs/othello"))
+def ugi(
+    game: GameArgument,
+    evaluator: EvaluatorOption = "auto",
+    checkpoint: CheckpointOption = None,
+    network: NetworkOption = None,
+    threads: ThreadsOption = None,
+    sims: SimsOption = None,
+    c_puct: CPuctOption = None,
+    leaves: LeavesOption = None,
+    backend: BackendOption = "auto",
+    settings: SetOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Run as an engine that speaks UGI, the universal game interface, for any game of two players without chance."""
+    _run_uci("ugi", game, checkpoint or evaluator, network, threads, sims, c_puct, leaves, backend, settings, seed)
+
+
+def _run_uci(
+    dialect: str,
+    game: str,
+    evaluator: str,
+    network: list[str] | None,
+    threads: int | None,
+    sims: int | None,
+    c_puct: float | None,
+    leaves: int | None,
+    backend: str,
+    settings: list[str] | None,
+    seed: int,
+) -> None:
+    from windrow.protocols.uci import Uci
+
+    config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
+    make = _evaluator_maker(evaluator, leaves, backend, network, threads, seed)
+    Uci(parse_game(game), make, config, dialect=dialect).run(sys.stdin.buffer, sys.stdout)
+
+
+def _timed_config(
+    settings: list[str] | None, *, sims: int | None, c_puct: float | None, leaves: int | None, seed: int
+) -> SearchConfig:
+    """The config of an engine whose searches end by time, unless `sims` says otherwise."""
+    return search_config(
+        settings,
+        SearchConfig(num_simulations=None, time_limit_s=1e6),
+        num_simulations=sims,
+        c_puct=c_puct,
+        leaves_per_tree=leaves,
+        seed=seed,
+    )
+
+
+def _evaluator_maker(
+    name: str, leaves: int | None, backend: str, network: list[str] | None, threads: int | None, seed: int
+) -> Callable[[CoreGame], object]:
+    """What makes an engine's evaluator, once its game is known."""
+
+    def make(game: CoreGame) -> object:
+        batch = leaves or 16
+        return make_evaluator(
+            game, name, seed=seed, backend=backend, batch=batch, network=network, num_threads=threads
+        ).evaluator
+
+    return make

@@ -47,11 +47,26 @@ class Vertices:
 
     def to_action(self, vertex: str, state: State) -> int | None:
         """The legal action that a vertex means; None if there is none."""
-        name = (self._translate(vertex, self._foreign, self._own) or vertex).lower()
+        name = (self._translate(vertex, self._foreign, self._own) or vertex.strip()).lower()
+        if _SQUARE.fullmatch(vertex.strip()) and self._translate(vertex, self._foreign, self._own) is None:
+            return None
         for action in self._game.legal_actions(state):
             if self._game.move_name(state, action).lower() == name:
                 return action
         return None
+
+    def from_sgf(self, text: str) -> str:
+        """The vertex of a move in a game record (SGF).
+
+        Go writes two letters, column and row from the top left; nothing, and "tt" on boards up to 19x19, is a pass.
+        Hex writes the square's name.
+        """
+        letters = _ALL[: self.size].lower()
+        if self._game.name == "hex" or (text and text != "tt" and not all(letter in letters for letter in text)):
+            return text
+        if len(text) != 2 or (text == "tt" and self.size <= 19):
+            return "pass"
+        return f"{self._foreign[letters.index(text[0])]}{self.size - letters.index(text[1])}"
 
     @staticmethod
     def _translate(text: str, source: str, target: str) -> str | None:

@@ -23,6 +23,7 @@ from windrow.config import SearchConfig
 from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame, State
+from windrow.protocols.clock import Lateness, Turn
 from windrow.protocols.gomocup_board import (
     OPPONENT,
     OWN,
@@ -33,7 +34,7 @@ from windrow.protocols.gomocup_board import (
     write_square,
 )
 from windrow.protocols.gomocup_brain import RULES, Brain, EvaluatorMaker
-from windrow.protocols.gomocup_clock import Lateness, Limits, Turn
+from windrow.protocols.gomocup_limits import Limits
 from windrow.search import SearchResult
 from windrow.text_lines import Line, LineReader, LineWriter
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import platform
 import resource
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from windrow.config import SearchConfig
-from windrow.errors import ConfigError, GameError, SearchError, WindrowError
+from windrow.errors import ConfigError, GameError, WindrowError
 from windrow.games.core_game import CoreGame, State
 from windrow.games.protocol import TERMINAL
 from windrow.games.registry import make_game
 from windrow.protocols.gomocup_board import Stone, build_state
-from windrow.search import Search, SearchResult
+from windrow.protocols.thinker import Thinker
+from windrow.search import SearchResult
 
 EvaluatorMaker: TypeAlias = Callable[[CoreGame], object]
 """The evaluator for a game; raises a WindrowError if there is none."""
@@ -24,8 +24,6 @@ EvaluatorMaker: TypeAlias = Callable[[CoreGame], object]
 RULES = ("freestyle", "standard")
 
 _WARM_UP_SIMULATIONS = 32
-_INTERVAL_S = 0.02
-"""How often a search says what its best move is so far."""
 _MEMORY_SLACK = 16 << 20
 """Bytes that the process may still need beside its trees."""
 _MIN_TREE_MEMORY = 4 << 20
@@ -42,12 +40,14 @@ class Brain:
     def __init__(self, make_evaluator: EvaluatorMaker, config: SearchConfig) -> None:
         self._make_evaluator, self._config = make_evaluator, config
         self._evaluators: dict[tuple[int, str], tuple[CoreGame, object]] = {}
-        self._search: Search | None = None
-        self._root: list[Stone] | None = None
-        """The stones at the root of the search; None if it has none yet."""
+        self._thinker: Thinker | None = None
         self._max_memory = 0
-        self.delay_s = 0.0
+        self._delay_s = 0.0
+
+    @property
+    def delay_s(self) -> float:
         """How long a search goes on after its time is up, about."""
+        return self._delay_s if self._thinker is None else self._thinker.delay_s
 
     def prepare(self, size: int, rule: str | None) -> None:
         """Get everything ready for boards of a size, so that the first move does not pay for it.
@@ -62,13 +62,11 @@ class Brain:
         reasons: list[WindrowError] = []
         for name in RULES if rule is None else (rule,):
             try:
-                game = self.game(size, name)
-                search = self._ready_search(game)
+                thinker = self._ready_thinker(self.game(size, name))
             except WindrowError as error:
                 reasons.append(error)
                 continue
-            self._note_delay(search.run(game.initial_state(), num_simulations=_WARM_UP_SIMULATIONS), 0.0)
-            self._root = []
+            thinker.warm_up(_WARM_UP_SIMULATIONS)
             return
         raise reasons[0]
 
@@ -110,35 +108,29 @@ class Brain:
         Raises:
             ConfigError: the memory that is allowed does not suffice.
         """
-        search = self._ready_search(state.game)
-        is_kept = self._go_to(search, stones, state)
-        self._root = None  # unless the search comes to its end
-        seconds = max(seconds, 1e-3)
-        results = search.stream(None if is_kept else state, interval_s=_INTERVAL_S, time_limit_s=seconds)
-        last = next(results)
-        for result in itertools.chain([last], results):
-            last = result
+
+        def hear(result: SearchResult) -> None:
             if tell is not None:
-                tell(last.best_action)
-        self._root = list(stones)
-        self._note_delay(last, last.stats.total_s - seconds)
-        return last
+                tell(result.best_action)
+
+        return self._ready_thinker(state.game).think(state, _moves(stones), seconds=seconds, tell=hear)
 
     def follow(self, stones: list[Stone]) -> None:
         """Move the root to the position of `stones` if the tree has it, so that the next search begins there."""
-        if self._search is not None:
-            self._go_to(self._search, stones, None)
+        if self._thinker is not None:
+            self._thinker.follow(_moves(stones))
 
     def stop(self) -> None:
         """End the present search; callable from any thread."""
-        if (search := self._search) is not None:
-            search.stop()
+        if (thinker := self._thinker) is not None:
+            thinker.stop()
 
     def forget(self) -> None:
         """Free the tree."""
-        if self._search is not None:
-            self._search.close()
-        self._search = self._root = None
+        if self._thinker is not None:
+            self._delay_s = self._thinker.delay_s
+            self._thinker.close()
+        self._thinker = None
 
     def close(self) -> None:
         """Free the tree and what evaluates."""
@@ -149,31 +141,17 @@ class Brain:
                 close()
         self._evaluators.clear()
 
-    def _go_to(self, search: Search, stones: list[Stone], state: State | None) -> bool:
-        """Advance the root to `stones`; False if it cannot be reached, and there is no root any more."""
-        root, self._root = self._root, None
-        if root is None or stones[: len(root)] != root:
-            return False
-        try:
-            for stone in stones[len(root) :]:
-                search.advance(stone.action)
-        except (GameError, SearchError):
-            return False
-        if state is not None and search.states != [state]:
-            return False
-        self._root = list(stones)
-        return True
-
-    def _ready_search(self, game: CoreGame) -> Search:
-        if self._search is not None and self._search.game == game:
-            return self._search
+    def _ready_thinker(self, game: CoreGame) -> Thinker:
+        if self._thinker is not None and self._thinker.game == game:
+            return self._thinker
         self.forget()
         _, evaluator = self._evaluators[game.options["size"], game.options["rule"]]  # pyright: ignore[reportArgumentType]
         config = self._config
         if self._max_memory:
             config = config.replace(max_memory=self._tree_memory(config.max_memory))
-        self._search = Search(game, evaluator, config)
-        return self._search
+        self._thinker = Thinker(game, evaluator, config)
+        self._thinker.delay_s = self._delay_s
+        return self._thinker
 
     def _tree_memory(self, wanted: int | None) -> int:
         """What the limit leaves for the tree, once the process itself has its part."""
@@ -183,12 +161,9 @@ class Brain:
             raise ConfigError(f"max_memory is {self._max_memory} bytes, but at least {needed} are needed")
         return min(left, wanted or left)
 
-    def _note_delay(self, result: SearchResult, late_s: float) -> None:
-        """Learn how late a search may end: by a batch, or by what other processes take of the machine."""
-        stats = result.stats
-        seen = max(stats.total_s / max(stats.nn_batches, 1), late_s)
-        # One slow moment is not forgotten at once, nor kept for ever: the first search pays for much that comes once.
-        self.delay_s = max(seen, 0.8 * self.delay_s)
+
+def _moves(stones: list[Stone]) -> list[int]:
+    return [stone.action for stone in stones]
 
 
 def resident_bytes() -> int:

@@ -187,7 +187,7 @@ class _Slot:
             self._rest_of_turn.clear()
         for place, action in enumerate(actions):
             if rules.to_play(state) != mover or action not in rules.legal_actions(state):
-                name = rules.action_name(action) if 0 <= action < rules.num_actions else str(action)
+                name = rules.move_name(state, action) if 0 <= action < rules.num_actions else str(action)
                 raise ProgramError(f"it answered {name}, which is not legal")
             if place:
                 self._rest_of_turn[state] = action

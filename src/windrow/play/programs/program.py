@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from windrow.errors import ConfigError, ProgramError
-from windrow.games.core_game import CoreGame, State
+from windrow.games.core_game import CoreGame
 from windrow.games.protocol import CHANCE
 from windrow.play.following import GameSoFar
 from windrow.play.programs.command import ProgramSpec, find_program
@@ -135,8 +135,3 @@ def named_moves(game: CoreGame, so_far: GameSoFar) -> list[tuple[int, str]]:
         moves.append((player, game.move_name(state, move)))
         state = game.apply(state, move)
     return moves
-
-
-def legal_by_name(game: CoreGame, state: State) -> dict[str, int]:
-    """The legal actions by their names."""
-    return {game.move_name(state, action): action for action in game.legal_actions(state)}

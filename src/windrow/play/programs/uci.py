@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 from windrow.errors import ConfigError, ProgramError
 from windrow.games.core_game import CoreGame
+from windrow.games.move_names import legal_by_name
 from windrow.play.following import GameSoFar
 from windrow.play.programs.command import ProgramSpec
-from windrow.play.programs.program import Budget, Program, legal_by_name, named_moves
+from windrow.play.programs.program import Budget, Program, named_moves
 from windrow.spelling import explain_unknown
 
 _LIMITS = ("depth", "nodes", "movetime")
@@ -28,6 +29,7 @@ class UciProgram(Program):
     """One process that speaks UCI."""
 
     hello, ready, new_game = "uci", "uciok", "ucinewgame"
+    clock_form = "wtime {0} btime {0} winc {1} binc {1}"
 
     def __init__(self, game: CoreGame, spec: ProgramSpec, *, seed: int = 0) -> None:
         if game.chance != "none":
@@ -55,6 +57,8 @@ class UciProgram(Program):
                 words = explain_unknown(key, (*names.values(), *_LIMITS), what="settings")
                 raise ConfigError(f"{self.spec.text!r} has no setting {key!r}. {words}")
             self.process.send(f"setoption name {names[_plain(key)]} value {value}")
+        if self.game.options.get("variant") == "chess960" and "uci_chess960" in names:
+            self.process.send(f"setoption name {names['uci_chess960']} value true")
         self._wait(deadline)
 
     def answer(self, game: GameSoFar, budget: Budget) -> list[int]:
@@ -89,14 +93,16 @@ class UciProgram(Program):
         if game.moves is None:
             return f"position fen {self.game.to_text(game.state)}"
         names = " ".join(name for _, name in named_moves(self.game, game))
-        return f"position startpos moves {names}" if names else "position startpos"
+        is_usual = self.game.name != "chess" or self.game.options.get("variant", "standard") == "standard"
+        start = "startpos" if is_usual else f"fen {self.game.to_text(self.game.initial_state())}"
+        return f"position {start} moves {names}" if names else f"position {start}"
 
     def _go(self, game: GameSoFar, budget: Budget) -> str:
         words = [f"{key} {value}" for key, value in self._limits.items()]
         if budget.clock_s is not None:
             # The other side's clock is not known; an equal one misleads the program least.
             left, gain = max(round(1000 * budget.clock_s), 1), round(1000 * budget.increment_s)
-            words.append(f"wtime {left} btime {left} winc {gain} binc {gain}")
+            words.append(self.clock_form.format(left, gain))
         elif budget.time_s is not None or not words:
             words.append(f"movetime {round(1000 * (budget.time_s or _DEFAULT_TIME_S))}")
         return "go " + " ".join(words)
@@ -106,6 +112,7 @@ class UgiProgram(UciProgram):
     """One process that speaks UGI."""
 
     hello, ready, new_game = "ugi", "ugiok", "uginewgame"
+    clock_form = "p1time {0} p2time {0} p1inc {1} p2inc {1}"
 
     def _check_game(self, names: Mapping[str, str]) -> None:
         """Accept every game: UGI does not say which one a program plays."""

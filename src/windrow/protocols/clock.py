@@ -1,13 +1,13 @@
-"""How long a move may take: the limits a Gomocup manager sets, and what is made of them.
+"""Time for a move: the limits of a clock, and the moment at which an answer is due.
 
-The manager's clock runs from the command to the last byte of the answer. What lies between its clock and ours (pipes,
+A manager's clock runs from the command to the last byte of the answer. What lies between its clock and ours (pipes,
 other processes on the machine, the batch that is with the evaluator when time is up) is kept in reserve. Should a
 search be later than that, because a batch takes very long or another process has the core, an alarm answers in its
 place with the best move so far: a thread that slept gets a core long before one that has worked all the time.
 
-How long a thread that sleeps waits for a core is learned (`Lateness`): while a move is thought about the alarm's thread
-wakes every few hundredths of a second, and sees how much too late that was. Where the machine is busy with other
-things, searches and alarms are earlier by that.
+How long a thread that sleeps waits for a core is learned (`Lateness`): while a search runs, the alarm's thread wakes
+every few hundredths of a second and measures how late it was. On a busy machine, searches and alarms are earlier by
+that.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-UNLIMITED_MS = 2**31 - 1
-"""What a manager sends as the time left where there is no limit."""
-DEFAULT_TURN_MS = 5000
-"""Time for a move if the manager does not say."""
-
 FAST_S = 0.02
-"""What "as fast as possible" is taken for."""
+"""The time of a move if it is to be as fast as possible."""
 
 _MIN_RESERVE_S, _MAX_RESERVE_S, _RESERVE_SHARE = 0.08, 0.5, 0.1
 _USUAL_MOVES, _MIN_MOVES_LEFT = 35, 12
+_INCREMENT_SHARE = 0.8
+"""Share of the increment that a move uses besides its share of the clock."""
 _MIN_ALARM_S = 0.03
 _NAP_S = 0.02
 _LATENESS_KEPT = 0.9
@@ -35,61 +32,60 @@ _LATE_TIMES = 3
 """Three waits lie between a manager and the answer: the command's, the alarm's, and the manager's own."""
 
 
-@dataclass(slots=True)
-class Limits:
-    """What the manager allows, in its own units.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The time of one player when a move is asked for.
 
-    turn_ms: for each move; 0: as fast as possible.
-    match_ms: for all moves of a game together; 0: no limit.
-    time_left_ms: what is left of that; None if the manager has not said.
+    turn_s: limit for this move alone; None: there is none.
+    left_s: seconds left for all moves to come, or to the next control; None: there is no limit.
+    increment_s: seconds added to `left_s` after every move.
+    moves_to_go: moves until the next control, at which the clock is filled again; None: there is none, or it is not
+        known.
     """
 
-    turn_ms: int = DEFAULT_TURN_MS
-    match_ms: int = 0
-    time_left_ms: int | None = None
+    turn_s: float | None = None
+    left_s: float | None = None
+    increment_s: float = 0.0
+    moves_to_go: int | None = None
 
-    def seconds_for_move(self, *, num_own_moves: int, used_s: float, delay_s: float = 0.0) -> float:
-        """Seconds that may pass from the arrival of a command to the end of the search.
+    def seconds_for_move(self, *, num_own_moves: int, delay_s: float = 0.0) -> float | None:
+        """Seconds that may pass from the arrival of a command to the end of the search; None: there is no limit.
 
         Args:
             num_own_moves: moves made so far, from which those to come are estimated.
-            used_s: time used in this game so far; counts where the manager gives a limit for the game and never says
-                what is left of it.
             delay_s: how long a search may go on after its time is up.
         """
-        if self.turn_ms <= 0:
-            return FAST_S
-        seconds = self.turn_ms / 1000 - self._reserve(self.turn_ms / 1000, delay_s)
-        left = self._left_s(used_s)
-        if left is not None:
-            num_moves_left = max(_MIN_MOVES_LEFT, _USUAL_MOVES - num_own_moves)
+        limits: list[float] = []
+        if self.turn_s is not None:
+            limits.append(self.turn_s - _reserve(self.turn_s, delay_s))
+        if self.left_s is not None:
+            num_moves_left = self.moves_to_go or max(_MIN_MOVES_LEFT, _USUAL_MOVES - num_own_moves)
+            usable = self.left_s - _reserve(self.left_s, delay_s)
             # A share of what is left never uses it up, however long the game lasts.
-            share = (left - self._reserve(left, delay_s)) / num_moves_left
-            seconds = min(seconds, max(share, 0.0))
-        return max(seconds, min(FAST_S, self.turn_ms / 4000))
+            share = usable / num_moves_left + _INCREMENT_SHARE * self.increment_s
+            limits.append(max(min(share, usable), 0.0))
+        if not limits:
+            return None
+        bounds = [limit / 4 for limit in (self.turn_s, self.left_s) if limit is not None]
+        return max(min(limits), min(FAST_S, max(min(bounds), 0.0)))
 
-    def seconds_to_alarm(self, *, used_s: float, late_s: float = 0.0) -> float | None:
+    def seconds_to_alarm(self, *, late_s: float = 0.0) -> float | None:
         """Seconds from the arrival of a command to the last moment in which it can be answered; None: there is none.
 
         Args:
-            used_s: as in `seconds_for_move`.
             late_s: how late a thread that slept gets a core.
         """
-        limits = [self.turn_ms / 1000, self._left_s(used_s)]
-        limit = min((limit for limit in limits if limit is not None and limit > 0), default=None)
-        if limit is None:
+        limits = [limit for limit in (self.turn_s, self.left_s) if limit is not None and limit > 0]
+        if not limits:
             return None
-        return limit - min(max(_MIN_ALARM_S, self._reserve(limit, 0.0) / 3) + _LATE_TIMES * late_s, 0.6 * limit)
+        limit = min(limits)
+        return limit - min(max(_MIN_ALARM_S, _reserve(limit, 0.0) / 3) + _LATE_TIMES * late_s, 0.6 * limit)
 
-    def _left_s(self, used_s: float) -> float | None:
-        """Seconds left in the game; None if there is no limit."""
-        if self.time_left_ms is not None:
-            return None if self.time_left_ms >= UNLIMITED_MS else self.time_left_ms / 1000
-        return self.match_ms / 1000 - used_s if self.match_ms > 0 else None
 
-    def _reserve(self, limit_s: float, delay_s: float) -> float:
-        reserve = min(max(_RESERVE_SHARE * limit_s, _MIN_RESERVE_S), _MAX_RESERVE_S) + delay_s
-        return min(reserve, max(limit_s, 0.0) / 2)
+def _reserve(limit_s: float, delay_s: float) -> float:
+    """Seconds of a limit that no search may plan to use."""
+    reserve = min(max(_RESERVE_SHARE * limit_s, _MIN_RESERVE_S), _MAX_RESERVE_S) + delay_s
+    return min(reserve, max(limit_s, 0.0) / 2)
 
 
 class Lateness:
