@@ -23,8 +23,8 @@ from windrow.errors import WindrowError
 from windrow.games import targets
 
 COMMANDS = (
-    *("games", "check", "search", "play", "match", "evaluate", "train", "selfplay", "doctor", "report", "watch"),
-    *("protocol", "bench", "profile", "tune", "info"),
+    *("games", "check", "search", "play", "match", "ladder", "evaluate", "train", "selfplay", "doctor"),
+    *("report", "watch", "protocol", "bench", "profile", "tune", "info"),
 )
 """Modules of this package, in the order of the help. Each has a function of its name and `EXAMPLES`, or a `group`."""
 

@@ -1,9 +1,11 @@
 """Players, matches and tournaments between them, and their difference in strength as Elo."""
 
 from windrow.play.elo import SequentialTest, elo_to_score, score_to_elo
+from windrow.play.ladder import Rung, climb, ladder_table
 from windrow.play.match import MatchProgress, MatchResult, play_match
 from windrow.play.players import Player, RandomPlayer, SearchPlayer, make_player
 from windrow.play.pretrained import Pretrained, find_pretrained, pretrained_networks
+from windrow.play.programs import ProgramPlayer
 from windrow.play.ratings import RatedGame, Ratings, fit_ratings
 from windrow.play.seating import Gain
 from windrow.play.solved import SolvedPosition, SolvedScore, score_player, solved_positions
@@ -18,9 +20,11 @@ __all__ = [
     "MatchResult",
     "Player",
     "Pretrained",
+    "ProgramPlayer",
     "RandomPlayer",
     "RatedGame",
     "Ratings",
+    "Rung",
     "SearchPlayer",
     "SequentialTest",
     "SolvedPosition",
@@ -29,9 +33,11 @@ __all__ = [
     "Standing",
     "TournamentGame",
     "TournamentResult",
+    "climb",
     "elo_to_score",
     "find_pretrained",
     "fit_ratings",
+    "ladder_table",
     "make_player",
     "parse_game",
     "play_match",

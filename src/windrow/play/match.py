@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -90,6 +90,8 @@ class MatchResult:
     """Description of the sequential test; empty if there was none."""
     seed: int
     """Random seed of the match: of its openings, its dice, and the players given as specs."""
+    seconds_per_move: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
+    """Seconds that A and B took for a move, on average. Games run at the same time share calls of a player."""
 
     @property
     def wins(self) -> int:
@@ -353,7 +355,11 @@ class _Match:
             stopped_by=self._stopped_by,
             test="" if self._test is None else str(self._test),
             seed=self._seed,
+            seconds_per_move=(self._seconds(0), self._seconds(1)),
         )
+
+    def _seconds(self, player: int) -> float:
+        return self._table.seconds[player] / max(self._table.num_answers[player], 1)
 
     def _next_pair(self) -> list[SeatedGame]:
         """Start both games of the next opening; A has the first seat in the first of them."""

@@ -22,6 +22,8 @@ from windrow.evaluators.rollout import RolloutEvaluator
 from windrow.evaluators.uniform import UniformEvaluator
 from windrow.games.core_game import CoreGame, State
 from windrow.games.python_game import PythonGame, as_core_game
+from windrow.play.alphabeta import DEFAULT_DEPTH, AlphaBetaPlayer
+from windrow.play.greedy import GreedyPlayer
 from windrow.play.pretrained import LEVELS, PRETRAINED, require_pretrained
 from windrow.play.programs import PROTOCOLS, ProgramPlayer, is_program
 from windrow.play.solver import SolverPlayer
@@ -32,6 +34,7 @@ from windrow.search.engines import engine_class
 from windrow.spelling import explain_unknown
 
 PLAYER_KINDS = ("random", "rollout", "uniform", "solver", PRETRAINED)
+PLAYER_KINDS = ("random", "rollout", "uniform", "solver", "greedy", "alphabeta")
 """Names of players; a spec begins with one of them or with the path of a checkpoint."""
 
 DEFAULT_SIMULATIONS = 100
@@ -181,6 +184,8 @@ def make_player(
     - `solver`: perfect play, for Connect-4.
     - `pretrained`: the trained network that comes with windrow, for some games; `pretrained:level=1` to `level=5` are
       easier and harder opponents.
+    - `greedy`: the move of the most points in this round, for Azul.
+    - `alphabeta:6`: an alpha-beta search of 6 moves, for Othello.
     - A checkpoint: the folder of a run, the folder of one of its checkpoints, or a model.safetensors file.
     - An outside program: `gnubg:0`, `gtp:gnugo --level 1`, `uci:stockfish,movetime=100`, `gomocup:/path/pbrain-name`
       (`windrow.play.programs`). The program is started, so the spec must come from somebody whom you trust.
@@ -216,6 +221,11 @@ def make_player(
     if parsed.name in ("random", "solver"):
         _refuse(parsed, parsed.settings, parsed.words, known=())
         return RandomPlayer(seed=seed, name=parsed.text) if parsed.name == "random" else SolverPlayer(game, seed=seed)
+    if parsed.name == "greedy":
+        _refuse(parsed, parsed.settings, parsed.words, known=())
+        return GreedyPlayer(game, seed=seed, name=parsed.text)
+    if parsed.name == "alphabeta":
+        return _make_alphabeta(game, parsed)
     if parsed.name in ("rollout", "uniform"):
         return _make_searcher(game, parsed, seed, num_threads)
     if parsed.name == PRETRAINED:
@@ -240,6 +250,13 @@ def open_players(
                 cleanup.callback(player.close)
             ready.append(player)
         yield ready
+
+
+def _make_alphabeta(game: CoreGame, spec: Spec) -> AlphaBetaPlayer:
+    _refuse(spec, spec.settings, (), known=())
+    if len(spec.words) > 1 or not all(word.isdecimal() and len(word) < 4 for word in spec.words):
+        raise ConfigError(f"{spec.text!r}: write alphabeta:6 for a search of 6 moves")
+    return AlphaBetaPlayer(game, int(spec.words[0]) if spec.words else DEFAULT_DEPTH, name=spec.text)
 
 
 def _make_searcher(game: CoreGame, spec: Spec, seed: int, num_threads: int | None) -> SearchPlayer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -51,6 +52,10 @@ class Table:
 
     def __init__(self, game: CoreGame, players: Sequence[Player], seed: int) -> None:
         self._game, self._players, self._seed = game, players, seed
+        self.seconds = [0.0] * len(players)
+        """Time that each player took for its answers, over all games."""
+        self.num_answers = [0] * len(players)
+        """Number of answers of each player."""
 
     def seat(
         self, number: int, opening: int, moves: Sequence[int], state: State, lineups: Sequence[tuple[int, ...]]
@@ -78,12 +83,15 @@ class Table:
         chooser = self._players[player]
         states = [seated.state for seated in turns]
         answers: Sequence[int | Forfeit]
+        start = perf_counter()
         if isinstance(chooser, FollowingPlayer):
             answers = chooser.choose_in([GameSoFar(one.number, one.state, tuple(one.moves)) for one in turns])
         elif isinstance(chooser, CountingPlayer):
             answers = chooser.choose_at(states, [seated.num_plies for seated in turns])
         else:
             answers = chooser.choose(states)
+        self.seconds[player] += perf_counter() - start
+        self.num_answers[player] += len(turns)
         if len(answers) != len(turns):
             raise SearchError(f"{chooser.name} returned {len(answers)} moves for {len(turns)} positions")
         for seated, action in zip(turns, answers, strict=True):
