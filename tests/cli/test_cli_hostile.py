@@ -124,6 +124,19 @@ def test_rules_in_torch_that_a_file_names_are_not_imported() -> None:
     assert code != 0 and is_safe() and "--set search.engine.game=trap.py:Game" in " ".join(err.split())
 
 
+@pytest.mark.parametrize("kind", ["uci", "gtp", "gomocup", "gnubg"])
+def test_a_program_that_a_file_names_is_not_started(kind: str) -> None:
+    """Opponents of rating games may be players, but not outside programs."""
+    program = f"{kind}:touch {Path('canary').resolve()}"
+    config = {"num_iterations": 2, "strength": {"opponents": ["random", program]}}
+    place = write_run(Path("run"), game="connect4", options=OPTIONS["connect4"], config=config)
+    for command in (("train", "--resume"), ("report",), ("doctor",)):
+        code, out, err = run(*command, str(place))
+        assert is_safe() and "Traceback" not in err + out, command
+        if command[0] == "train":
+            assert code != 0 and "opponents cannot be outside programs" in " ".join(err.split())
+
+
 @pytest.mark.parametrize("engine", ["trap:Engine", {"name": "trap.py:Engine", "max_batch": 4}])
 def test_an_engine_that_a_file_names_is_not_imported(engine: Any) -> None:
     config = {"num_iterations": 2, "search": {"engine": engine}}

@@ -24,6 +24,7 @@ EXAMPLES = (
     "windrow match runs/mine runs/c4 connect4 --network mynet.py:Net # runs/mine holds your own network",
     "windrow match azul:players=3 rollout:50 uniform:50 random # three players, in every seating order",
     "windrow match connect4 rollout:20 rollout:100 rollout:500 --games 120 # every pair of players",
+    "windrow match runs/bg gnubg:0 backgammon # another program, if it is installed",
     "windrow match runs/new runs/old connect4 --elo1 20 --games 2000 # look for a small difference",
 )
 

@@ -224,14 +224,18 @@ class Gtp:
         return ""
 
     def _final_score(self) -> str:
-        scores = self._game.scores(self._state)
-        if scores is not None:
-            lead = scores[0] - scores[1]
+        lead = self._lead()
+        if lead is not None:
             return f"{_LETTERS[lead < 0]}+{abs(lead):g}" if lead else "0"
         if self._game.to_play(self._state) != TERMINAL:
             raise GameError("the game is not over")
         first, second = self._game.returns(self._state)
         return "0" if first == second else f"{_LETTERS[first < second]}+"
+
+    def _lead(self) -> float | None:
+        """By how many points black leads, in a game that counts points (Go); otherwise None."""
+        score = getattr(self._game, "score", None)  # only built-in games have it
+        return score(self._state) if callable(score) else None
 
     def _load_sgf(self, words: list[str], _: float) -> str:
         if not words or (len(words) > 1 and not words[1].isdecimal()):

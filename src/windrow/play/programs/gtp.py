@@ -17,8 +17,9 @@ from windrow.play.programs.command import ProgramSpec
 from windrow.play.programs.program import Budget, Program, Resigned, named_moves
 
 _COLOURS = ("black", "white")
-_KNOWN_ARGUMENTS = {"gnugo": ("--mode", "gtp", "--quiet")}
-"""Arguments without which a program does not speak GTP."""
+_KNOWN_ARGUMENTS = {"gnugo": ("--mode", "gtp", "--quiet", "--chinese-rules", "--capture-all-dead")}
+"""Arguments without which a program does not speak GTP, or passes before it has taken dead stones, which count as alive
+in windrow's Go."""
 
 
 class GtpProgram(Program):
