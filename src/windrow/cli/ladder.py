@@ -14,7 +14,6 @@ from windrow.cli.options import (
     SeedOption,
     ThreadsOption,
     complete_player,
-    examples,
 )
 from windrow.cli.output import print_json, progress_bar, stdout
 from windrow.errors import ConfigError
@@ -23,16 +22,11 @@ from windrow.play.ladder import Rung, climb, ladder_table, opponents_of
 from windrow.play.match import MatchProgress
 from windrow.play.specs import parse_game
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "windrow ladder connect4 runs/c4:sims=100",
-            "windrow ladder backgammon runs/bg --games 200 # also against GNU Backgammon, if it is installed",
-            "windrow ladder othello runs/othello --against alphabeta:6 --against rollout:10000 # other opponents",
-        )
-    )(ladder)
+EXAMPLES = (
+    "windrow ladder connect4 runs/c4:sims=100",
+    "windrow ladder backgammon runs/bg --games 200 # also against GNU Backgammon, if it is installed",
+    "windrow ladder othello runs/othello --against alphabeta:6 --against rollout:10000 # other opponents",
+)
 
 
 def ladder(
