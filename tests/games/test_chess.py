@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from windrow import Search, SearchConfig
 from windrow.errors import GameError
+from windrow.evaluators import HashEvaluator
 from windrow.games import TERMINAL, NativeGame, State, make_game
+from windrow.reference import ReferenceSearch
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
@@ -412,3 +415,19 @@ def test_all_start_positions_differ() -> None:
         bishops = [file for file, piece in enumerate(rank) if piece == "b"]
         assert rank.find("r") < rank.find("k") < rank.rfind("r") and sum(bishops) % 2 == 1
         assert sorted(rank) == sorted("rnbqkbnr")
+
+
+# --- Searches -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaves", [1, 4])
+@pytest.mark.parametrize("moves", ["", "e2e4 e7e5 d1h5 b8c6 f1c4", "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1"])
+def test_a_search_is_that_of_the_reference(moves: str, leaves: int) -> None:
+    """From the start, one move before a mate, and one before a draw by repetition."""
+    game = make_game("chess")
+    state = game.state_from_moves(moves)
+    config = SearchConfig(num_simulations=120, leaves_per_tree=leaves)
+    root = ReferenceSearch(game, HashEvaluator(3), config).run(state)
+    result = Search(game, HashEvaluator(3), config).run(state)
+    assert [int(visits) for visits in root.edge_visits] == [int(result.visits[action]) for action in root.actions]
+    assert result.visits.sum() == 120
