@@ -3,7 +3,7 @@
 // A set of squares is a word: a1 is bit 0, b1 bit 1, ... h8 bit 63. Files, diagonals and antidiagonals are looked
 // along by subtraction (o - 2r, "hyperbola quintessence"): a borrow runs from the piece to the first piece in its
 // way, and for the other direction in the word with its bytes reversed. A rank is one byte and reads a table. All
-// tables together have 37 KB. Magic multiplication needs 840 KB, which would push the trees out of the cache.
+// tables together have 36 KB. Magic multiplication needs 840 KB, which would push the trees out of the cache.
 #pragma once
 
 #include <array>
