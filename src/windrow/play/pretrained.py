@@ -39,6 +39,7 @@ class Pretrained(NamedTuple):
     """A network that comes with windrow."""
 
     game: CoreGame
+    """The game with the rules that it was trained on."""
     path: Path
     """The file of the weights, which loads like any checkpoint."""
     card: dict[str, Any]
