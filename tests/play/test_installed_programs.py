@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-from windrow.train.strength_config import StrengthConfig
 
 from windrow import ConfigError, make_game
 from windrow.games.core_game import CoreGame
@@ -15,6 +14,7 @@ from windrow.play import make_player, play_match
 from windrow.play.following import GameSoFar
 from windrow.play.programs.command import is_installed
 from windrow.play.programs.player import ProgramPlayer
+from windrow.train.config import StrengthConfig
 
 OWN = f"'{sys.executable}' -m windrow protocol"
 

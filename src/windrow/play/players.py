@@ -33,8 +33,7 @@ from windrow.search import Search, SearchResult
 from windrow.search.engines import engine_class
 from windrow.spelling import explain_unknown
 
-PLAYER_KINDS = ("random", "rollout", "uniform", "solver", PRETRAINED)
-PLAYER_KINDS = ("random", "rollout", "uniform", "solver", "greedy", "alphabeta")
+PLAYER_KINDS = ("random", "rollout", "uniform", "solver", "greedy", "alphabeta", PRETRAINED)
 """Names of players; a spec begins with one of them or with the path of a checkpoint."""
 
 DEFAULT_SIMULATIONS = 100

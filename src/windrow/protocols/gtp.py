@@ -234,8 +234,8 @@ class Gtp:
 
     def _lead(self) -> float | None:
         """By how many points black leads, in a game that counts points (Go); otherwise None."""
-        score = getattr(self._game, "score", None)  # only built-in games have it
-        return score(self._state) if callable(score) else None
+        score: Any = getattr(self._game, "score", None)  # only built-in games have it
+        return None if score is None else score(self._state)
 
     def _load_sgf(self, words: list[str], _: float) -> str:
         if not words or (len(words) > 1 and not words[1].isdecimal()):
