@@ -26,7 +26,8 @@ _TOKEN = re.compile(r"[();]|([A-Za-z]+)((?:\s*\[(?:\\.|[^\\\]])*\])+)", re.DOTAL
 _VALUE = re.compile(r"\[((?:\\.|[^\\\]])*)\]", re.DOTALL)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _COLOURS = {"B": 0, "W": 1}
-_Node = dict[str, list[str]]
+Node = dict[str, list[str]]
+"""The properties of a node: values by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def read_sgf(text: str) -> SgfGame:
     Raises:
         GameError: the text is not SGF, not Go on a square board of 5 to 19 lines, or stones are set up after a move.
     """
-    nodes = list(_main_line(text))
+    nodes = list(main_line(text))
     if not nodes:
         raise GameError(f"{text!r:.100} is not SGF: a game begins with (; .")
     root = nodes[0]
@@ -164,10 +165,10 @@ def sgf_text(state: State, *, black: str = "", white: str = "", result: str | No
 # --- Reading -----------------------------------------------------------------------------------------------------
 
 
-def _main_line(text: str) -> Iterator[_Node]:
+def main_line(text: str) -> Iterator[Node]:
     """The nodes of the first game in a text, and of the first of every choice of lines."""
     start = re.search(r"\(\s*;", text)
-    node: _Node | None = None
+    node: Node | None = None
     has_closed = False
     for token in _TOKEN.finditer(text, start.start()) if start else ():
         sign = token[0]
@@ -208,7 +209,7 @@ def _read_point(text: str, size: int) -> tuple[int, int] | None:
     return row, column
 
 
-def _set_up(stones: tuple[Cells, Cells], node: _Node, size: int) -> None:
+def _set_up(stones: tuple[Cells, Cells], node: Node, size: int) -> None:
     """Put stones on the board, or take them off (AE)."""
     for name in ("AE", "AB", "AW"):
         for value in node.get(name, ()):

@@ -20,7 +20,6 @@ from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.files import open_regular
 from windrow.games.core_game import CoreGame, State
-from windrow.games.move_names import line_names
 from windrow.games.protocol import TERMINAL
 from windrow.games.registry import make_game
 from windrow.games.vertices import Vertices
@@ -391,7 +390,7 @@ class Gtp:
         return self._vertices.from_name(self._game.move_name(state, action))
 
     def _line(self, state: State, info: MoveInfo) -> str:
-        return " ".join(map(self._vertices.from_name, line_names(self._game, state, info.line)))
+        return " ".join(map(self._vertices.from_name, self._game.line_names(state, info.line)))
 
     # --- Inside -----------------------------------------------------------------------------------------------
 

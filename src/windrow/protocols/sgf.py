@@ -1,4 +1,4 @@
-"""The moves of a game record in SGF: its main line, for `loadsgf`."""
+"""The moves of a game record in SGF: its main line, for `loadsgf`. `windrow.games.sgf` reads whole games of Go."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from windrow.errors import GameError
+from windrow.games.sgf import main_line
 
-_TOKEN = re.compile(r"\(|\)|;|([A-Za-z]+)|\[((?:\\.|[^\]\\])*)\]|\s+", re.DOTALL)
-_SETUP = ("AB", "AW", "AE")
+_SETUP = {"AB", "AW", "AE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +31,18 @@ def read_sgf(text: str) -> Record:
     Raises:
         GameError: this is no SGF, or it begins with stones on the board.
     """
-    size: int | None = None
-    komi: float | None = None
-    moves: list[tuple[int, str]] = []
-    key, position, depth = "", 0, 0
-    if "(" not in text:
+    nodes = list(main_line(text))
+    if not nodes:
         raise GameError("this is no SGF record")
-    position = text.index("(")
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            raise GameError(f"this is no SGF record: character {position + 1} is {text[position]!a}")
-        position = token.end()
-        if token[0] == "(":
-            depth += 1
-        elif token[0] == ")":
-            break  # the first variation is the main line, and it ends here
-        elif token[1]:
-            key = "".join(letter for letter in token[1] if letter.isupper())
-        elif token[2] is not None:
-            value = token[2].strip()
-            if key in ("B", "W"):
-                moves.append(("BW".index(key), value))
-            elif key == "SZ" and value.partition(":")[0].isdecimal():
-                size = int(value.partition(":")[0][:3])
-            elif key == "KM" and re.fullmatch(r"-?\d{1,4}(\.\d*)?", value):
-                komi = float(value)
-            elif key in _SETUP:
-                raise GameError("records that begin with stones on the board are not supported")
-    if not depth:
-        raise GameError("this is no SGF record")
-    return Record(size, komi, tuple(moves))
+    if any(_SETUP & node.keys() for node in nodes):
+        raise GameError("records that begin with stones on the board are not supported")
+    size, komi = (nodes[0].get(name, [""])[0].strip() for name in ("SZ", "KM"))
+    columns = size.partition(":")[0]
+    moves = (("BW".index(name), value.strip()) for node in nodes for name in ("B", "W") for value in node.get(name, ()))
+    return Record(
+        int(columns[:3]) if columns.isdecimal() else None,
+        float(komi) if re.fullmatch(r"-?\d{1,4}(\.\d*)?", komi) else None,
+        tuple(
+            ("BW".index(name), value.strip()) for node in nodes for name in ("B", "W") for value in node.get(name, ())
+        ),
+    )

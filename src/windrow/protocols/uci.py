@@ -25,7 +25,7 @@ from windrow.config import SearchConfig
 from windrow.distribution import installed_version
 from windrow.errors import GameError, WindrowError
 from windrow.games.core_game import CoreGame, State
-from windrow.games.move_names import legal_by_name, line_names
+from windrow.games.move_names import legal_by_name
 from windrow.games.protocol import TERMINAL
 from windrow.games.registry import make_game
 from windrow.protocols.clock import Clock
@@ -373,7 +373,7 @@ class Uci:
         milliseconds = max(round(1000 * (perf_counter() - arrived)), 1)
         nodes, per_second = int(result.visits.sum()), round(1000 * stats.simulations / milliseconds)
         for place, info in enumerate(move_infos(thinker.search, result, self._multipv), start=1):
-            names = " ".join(line_names(self._game, result.state, info.line))
+            names = " ".join(self._game.line_names(result.state, info.line))
             self._say(
                 f"info depth {max(len(info.line), 1)} seldepth {max(stats.max_depth, len(info.line), 1)} "
                 f"multipv {place} score {info.score} nodes {nodes} nps {per_second} "
