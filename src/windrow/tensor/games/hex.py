@@ -33,7 +33,7 @@ class HexState:
 class Hex:
     """Hex, with the options, actions and observation of the game in C++.
 
-    A chain is called after one of its cells, plus 1, or, if it touches its player's first or second side, after that
+    A chain is called after its last cell, plus 1, or, if it touches its player's first or second side, after that
     side. A chain that touches both has won.
     """
 
@@ -46,7 +46,7 @@ class Hex:
         self.num_cells = cells = size * size
         self.num_actions = cells + int(self.has_swap)
         self.observation = (4, size, size)
-        # The first side has the larger number: it wins where `_label` lets the larger one spread.
+        # Larger numbers spread, so the sides have the largest.
         self._first_side, self._second_side = cells + 2, cells + 1
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> HexState:
@@ -63,7 +63,11 @@ class Hex:
         found = fields_of(rows, {**layout, "to_play": "<i2", "winner": "<i2", "mover": "<i4"})
         of_player = np.unpackbits(found["stones"], axis=2, bitorder="little")[:, :, : self.num_cells]
         board = of_player[:, 0] + 2 * of_player[:, 1]
-        chain = to_tensor(self._label(board), torch.int16, device)
+        labels = self._label(board)
+        # The last move joined both sides, and with them all chains that are called after them.
+        is_winners = board == found["winner"][:, None] + 1
+        labels = np.where(is_winners & (board > 0) & (labels == self._second_side), self._first_side, labels)
+        chain = to_tensor(labels, torch.int16, device)
         numbers = [to_tensor(found[name], torch.int32, device) for name in ("to_play", "winner", "mover")]
         return HexState(to_tensor(board, torch.int8, device), chain, *numbers)
 
@@ -84,6 +88,8 @@ class Hex:
         depth = torch.where(mover == 0, row, column)
         touches_first, touches_second = depth == 0, depth == size - 1
         is_joined = cells == cell[:, None]
+        called = torch.where(touches_second, self._second_side, (cell + 1).to(torch.int32))
+        called = torch.where(touches_first, self._first_side, called)
         for down, right in _STEPS:
             rows, columns = row + down, column + right
             is_inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
@@ -92,14 +98,12 @@ class Hex:
             label = torch.where(is_own, torch.gather(chain, 1, beside)[:, 0].to(torch.int32), -1)
             touches_first = touches_first | (label == self._first_side)
             touches_second = touches_second | (label == self._second_side)
+            called = torch.maximum(called, label)
             is_joined = is_joined | ((chain == label[:, None]) & (board == mark))
-        own = (cell + 1).to(torch.int32)
-        called = torch.where(touches_second, self._second_side, own)
-        called = torch.where(touches_first, self._first_side, called).to(torch.int16)
         is_won = touches_first & touches_second
         return HexState(
             torch.where(cells == cell[:, None], mark, board),
-            torch.where(is_joined, called[:, None], chain),
+            torch.where(is_joined, called.to(torch.int16)[:, None], chain),
             torch.where(is_won, TERMINAL, 1 - mover),
             torch.where(is_won, mover, NOBODY),
             1 - mover,
