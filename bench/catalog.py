@@ -73,6 +73,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "training": Benchmark(what="three minutes of training on the CPU", about_s=200, needs=("torch", "safetensors")),
     "solver": Benchmark(what="the Connect-4 solver", about_s=120),
     "proofs": Benchmark(what="what proofs save in Connect-4", about_s=15),
+    "graph_search": Benchmark(what="search of a graph against search of a tree", about_s=60, needs=("numba",)),
     "tensor": Benchmark(what="whole searches on the GPU", about_s=170, needs=("a GPU",)),
     "tower": Benchmark(what="the network in one kernel against torch.compile", about_s=115, needs=("a GPU",)),
     "tensor_training": Benchmark(what="training on the GPU for two minutes", about_s=200, needs=("a GPU",)),
