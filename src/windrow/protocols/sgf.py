@@ -42,7 +42,5 @@ def read_sgf(text: str) -> Record:
     return Record(
         int(columns[:3]) if columns.isdecimal() else None,
         float(komi) if re.fullmatch(r"-?\d{1,4}(\.\d*)?", komi) else None,
-        tuple(
-            ("BW".index(name), value.strip()) for node in nodes for name in ("B", "W") for value in node.get(name, ())
-        ),
+        tuple(moves),
     )
