@@ -145,7 +145,7 @@ def test_more_than_two_players_have_a_value_each() -> None:
 
 def test_a_real_process_gives_what_a_search_gives() -> None:
     evaluator = RolloutEvaluator(1, seed=0)
-    with Talk("analysis", "connect4", "--sims", "150") as talk:
+    with Talk("analysis", "connect4", "--evaluator", "rollout", "--sims", "150") as talk:
         talk.send(*(json.dumps({"id": turn, "moves": ["4"] * turn}) for turn in range(5)))
         answers = {answer["id"]: answer for answer in (talk.hear_json() for _ in range(5))}
         assert talk.leave() == (0, [], "")

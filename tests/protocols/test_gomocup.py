@@ -219,7 +219,7 @@ def test_what_a_network_said_is_kept_unless_it_shall_not() -> None:
     ):
         code, out, err = run_json(*network, *more)
         assert (code, err) == (0, "") and json.loads(out)["config"]["cache_memory"] == kept
-    assert json.loads(run_json("analysis", "connect4")[1])["config"]["cache_memory"] is None
+    assert json.loads(run_json("analysis", "connect4", "-e", "rollout")[1])["config"]["cache_memory"] is None
 
 
 def run_json(*arguments: str) -> tuple[int, str, str]:

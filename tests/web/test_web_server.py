@@ -120,6 +120,12 @@ def test_what_is_in_flight_shows_while_it_thinks(client: Client) -> None:
     assert client.ask(type="node", side="a", path=[])["in_flight"] == 0
 
 
+def test_nobody_need_name_the_network_that_comes_with_windrow() -> None:
+    pytest.importorskip("torch")
+    with serve("connect4", "--backend", "torch", evaluator=None) as served, served.socket() as opened:
+        assert Client(opened).welcome["evaluators"] == ["pretrained (torch)", "rollout", "uniform"]
+
+
 def test_two_sides_think_of_the_same_position(client: Client) -> None:
     client.ask(**SETTINGS)
     client.ask(**{**SETTINGS, "side": "b", "evaluator": 1, "in_flight": "loss", "seconds": 0.05})

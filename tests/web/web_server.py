@@ -51,9 +51,16 @@ class Served:
 
 
 @contextmanager
-def serve(*arguments: str, command: str = "play", port: int = 0, is_expected_to_end: bool = False) -> Iterator[Served]:
-    """`windrow play ...`, on any free port if none is given."""
-    line = [sys.executable, "-m", "windrow", command, *arguments, "--no-open", "--port", str(port)]
+def serve(
+    *arguments: str,
+    command: str = "play",
+    evaluator: str | None = "rollout",
+    port: int = 0,
+    is_expected_to_end: bool = False,
+) -> Iterator[Served]:
+    """`windrow play ...`, on any free port if none is given; evaluator: of the board page, or None for the default."""
+    chosen = ["--checkpoint", evaluator] if command == "play" and evaluator else []
+    line = [sys.executable, "-m", "windrow", command, *arguments, *chosen, "--no-open", "--port", str(port)]
     # Into a file: a pipe that nobody reads would stop a server that has much to say.
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=said, text=True)

@@ -25,7 +25,7 @@ from windrow.play.specs import parse_game
 EXAMPLES = (
     "windrow ladder connect4 pretrained # the network that comes with windrow",
     "windrow ladder backgammon runs/bg --games 200 # also against GNU Backgammon, if it is installed",
-    "windrow ladder othello runs/othello --against alphabeta:6 --against rollout:10000 # other opponents",
+    "windrow ladder othello runs/othello --against alphabeta:6 # another list of opponents",
 )
 
 

@@ -27,7 +27,9 @@ from windrow.cli.options import (
 )
 from windrow.cli.output import print_json
 from windrow.config import SearchConfig
+from windrow.distribution import installed_version
 from windrow.games.core_game import CoreGame
+from windrow.play.pretrained import pretrained_networks
 from windrow.play.specs import parse_game
 
 group = typer.Typer(
@@ -88,11 +90,11 @@ def gomocup(
     name = checkpoint or evaluator
     config = _timed_config(settings, sims=None, c_puct=c_puct, leaves=leaves, seed=seed)
     make = _evaluator_maker(name, leaves, backend, network, threads, seed)
-    about = {
-        "auto": "the network that comes with windrow where it has one for the board, otherwise random games",
-        "rollout": "random games, without a network",
-        "uniform": "only the rules, without a network",
-    }
+    about = {"rollout": "random games, without a network", "uniform": "only the rules, without a network"}
+    if any(network.game.name == "gomoku" for network in pretrained_networks()):
+        about["auto"] = "the network that comes with windrow on boards of its size, otherwise by random games"
+    elif name == "auto":
+        name = "rollout"
     words = about.get(name.partition(":")[0], f"the network of {name}")
     if as_json:
         print_json({**about_brain(words), "evaluator": name, "config": config.to_dict()})
@@ -186,6 +188,7 @@ def gtp(
     backend: BackendOption = "auto",
     settings: SetOption = None,
     seed: SeedOption = 0,
+    as_json: DescribeOption = False,
 ) -> None:
     """Run as an engine that speaks the Go Text Protocol, for games of stones on a square grid.
 
@@ -195,6 +198,9 @@ def gtp(
 
     config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
     make = _evaluator_maker(checkpoint or evaluator, leaves, backend, network, threads, seed)
+    if as_json:
+        _describe("gtp", game, checkpoint or evaluator, config)
+        return
     Gtp(parse_game(game), make, config, resign_below=resign).run(sys.stdin.buffer, sys.stdout)
 
 
@@ -216,9 +222,12 @@ def uci(
     backend: BackendOption = "auto",
     settings: SetOption = None,
     seed: SeedOption = 0,
+    as_json: DescribeOption = False,
 ) -> None:
     """Run as an engine that speaks UCI, for chess and any other game of two players without chance."""
-    _run_uci("uci", game, checkpoint or evaluator, network, threads, sims, c_puct, leaves, backend, settings, seed)
+    config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
+    make = _evaluator_maker(checkpoint or evaluator, leaves, backend, network, threads, seed)
+    _run_uci("uci", game, checkpoint or evaluator, config, make, as_json=as_json)
 
 
 @group.command(epilog=examples("windrow protocol ugi othello --checkpoint runs/othello"))
@@ -234,29 +243,45 @@ def ugi(
     backend: BackendOption = "auto",
     settings: SetOption = None,
     seed: SeedOption = 0,
+    as_json: DescribeOption = False,
 ) -> None:
     """Run as an engine that speaks UGI, the universal game interface, for any game of two players without chance."""
-    _run_uci("ugi", game, checkpoint or evaluator, network, threads, sims, c_puct, leaves, backend, settings, seed)
+    config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
+    make = _evaluator_maker(checkpoint or evaluator, leaves, backend, network, threads, seed)
+    _run_uci("ugi", game, checkpoint or evaluator, config, make, as_json=as_json)
 
 
 def _run_uci(
     dialect: str,
     game: str,
     evaluator: str,
-    network: list[str] | None,
-    threads: int | None,
-    sims: int | None,
-    c_puct: float | None,
-    leaves: int | None,
-    backend: str,
-    settings: list[str] | None,
-    seed: int,
+    config: SearchConfig,
+    make: Callable[[CoreGame], object],
+    *,
+    as_json: bool,
 ) -> None:
     from windrow.protocols.uci import Uci
 
-    config = _timed_config(settings, sims=sims, c_puct=c_puct, leaves=leaves, seed=seed)
-    make = _evaluator_maker(evaluator, leaves, backend, network, threads, seed)
+    if as_json:
+        _describe(dialect, game, evaluator, config)
+        return
     Uci(parse_game(game), make, config, dialect=dialect).run(sys.stdin.buffer, sys.stdout)
+
+
+def _describe(protocol: str, game: str, evaluator: str, config: SearchConfig) -> None:
+    """Print what an engine is, as one JSON document."""
+    rules = parse_game(game)
+    print_json(
+        {
+            "name": "windrow",
+            "version": installed_version(),
+            "protocol": protocol,
+            "game": rules.name,
+            "game_options": dict(rules.options),
+            "evaluator": evaluator,
+            "config": config.to_dict(),
+        }
+    )
 
 
 def _timed_config(
