@@ -17,9 +17,9 @@ class MLP(Network):
 
     A board is flattened into a row of numbers; a `ResNet` learns boards faster.
 
+    `Network` describes the facts of the game, and `MLPConfig` the sizes.
+
     Args:
-        observation, num_actions, num_values: as for every `Network`.
-        width, layers: as `MLPConfig` describes them.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 

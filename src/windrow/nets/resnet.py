@@ -24,10 +24,10 @@ class ResNet(Network):
 
     All boards must have the same size; every other part of an observation is flattened.
 
+    `Network` describes the facts of the game, and `ResNetConfig` the sizes. A trunk of linear layers has no channels
+    before its heads.
+
     Args:
-        observation, num_actions, num_values: as for every `Network`.
-        channels, blocks, policy_channels, value_channels, value_hidden: as `ResNetConfig` describes them. A trunk of
-            linear layers has no channels before its heads.
         is_folded: whether the network has no batch norm, as `windrow.nets.fold` makes it.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """

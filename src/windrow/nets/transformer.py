@@ -27,9 +27,10 @@ _GROWTH = 2
 class Transformer(Network):
     """Pre-norm transformer blocks over tokens with learned positions, then a policy and a value head.
 
+    `Network` describes the facts of the game, and `TransformerConfig` the sizes. All boards must have the
+    same size.
+
     Args:
-        observation, num_actions, num_values: as for every `Network`. All boards must have the same size.
-        width, layers, heads: as `TransformerConfig` describes them.
         seed: seed of the initial weights. Equal seeds give equal weights, whatever else draws random numbers.
     """
 
