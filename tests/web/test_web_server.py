@@ -120,7 +120,7 @@ def test_what_is_in_flight_shows_while_it_thinks(client: Client) -> None:
     assert client.ask(type="node", side="a", path=[])["in_flight"] == 0
 
 
-def test_nobody_need_name_the_network_that_comes_with_windrow() -> None:
+def test_the_page_begins_with_the_network_that_comes_with_windrow() -> None:
     pytest.importorskip("torch")
     with serve("connect4", "--backend", "torch", evaluator=None) as served, served.socket() as opened:
         assert Client(opened).welcome["evaluators"] == ["pretrained (torch)", "rollout", "uniform"]

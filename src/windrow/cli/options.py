@@ -174,8 +174,8 @@ EvaluatorOption: TypeAlias = Annotated[
         "-e",
         help="[cyan]rollout[/cyan] (random games; [cyan]rollout:8[/cyan] plays eight per position), "
         "[cyan]uniform[/cyan] (no knowledge beyond the rules), [cyan]pretrained[/cyan] (the network that comes with "
-        "windrow), a checkpoint, an ONNX file, or your own network or "
-        "function, such as [cyan]mynet.py:Net[/cyan].",
+        "windrow), [cyan]auto[/cyan] (pretrained where there is one, otherwise rollout), a checkpoint, an ONNX "
+        "file, or your own network or function, such as [cyan]mynet.py:Net[/cyan].",
         autocompletion=complete_evaluator,
     ),
 ]
